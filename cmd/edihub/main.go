@@ -1,0 +1,48 @@
+// Command edihub is the hub and the tool of those who run it. This package holds flags and
+// subcommands and nothing else.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker; without it the build information tells.
+var version string
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the whole program: it returns the exit code.
+func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	e := newEnvironment(env, stdin, stdout, stderr)
+	root := newRootCommand(e)
+	root.SetArgs(args)
+	return e.finish(root.ExecuteContext(ctx))
+}
+
+// commands are all subcommands in the order of the help.
+func commands(e *environment) []*cobra.Command {
+	return []*cobra.Command{
+		newSendCommand(e),
+		newMessageCommand(e),
+		newInterchangeCommand(e),
+		newDeliveryCommand(e),
+		newTransmissionCommand(e),
+		newDeadCommand(e),
+		newStageCommand(e),
+		newCheckCommand(e),
+		newMigrateCommand(e),
+		newKeygenCommand(e),
+		newVersionCommand(e),
+	}
+}

@@ -1,0 +1,272 @@
+// Package edifact reads and writes the envelopes of UN/EDIFACT interchanges (ISO 9735): it splits
+// a file into interchanges, groups and messages, and puts messages into a new envelope.
+package edifact
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/edihub/edihub/internal/edi"
+	"github.com/edihub/edihub/internal/edi/scan"
+)
+
+// Limits bound what the splitter takes from one file; zero fields are the defaults.
+type Limits = scan.Limits
+
+var bom = []byte("\xef\xbb\xbf")
+
+// Sniff reports whether a file that begins with prefix looks like EDIFACT: a UNA, or a UNB
+// followed by a byte that can be an element separator, after a byte order mark or white space if
+// need be.
+func Sniff(prefix []byte) bool {
+	b := bytes.TrimLeft(bytes.TrimPrefix(prefix, bom), " \t\r\n")
+	b = bytes.TrimLeft(bytes.TrimPrefix(b, bom), " \t\r\n")
+	switch {
+	case len(b) < 4:
+		return false
+	case string(b[:3]) == "UNA":
+		return plausible(b[3])
+	}
+	return string(b[:3]) == "UNB" && plausible(b[3])
+}
+
+// plausible reports whether c can be a delimiter: neither a letter, a digit nor a blank.
+func plausible(c byte) bool {
+	switch {
+	case c >= '0' && c <= '9', c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c == ' ', c == 0:
+		return false
+	}
+	return true
+}
+
+// defaults are the delimiters of level A without a UNA (ISO 9735-1 §7). Syntax 4 adds the
+// repetition separator "*".
+func defaults() edi.Delimiters {
+	return edi.Delimiters{Component: ':', Element: '+', Decimal: '.', Release: '?', Segment: '\''}
+}
+
+// levelB are the delimiters of level B of syntax 1 to 3 (ISO 9735 §4): IS1, IS3, IS4.
+func levelB() edi.Delimiters {
+	return edi.Delimiters{Component: 0x1f, Element: 0x1d, Decimal: '.', Segment: 0x1c}
+}
+
+// splitter implements edi.Splitter.
+type splitter struct {
+	sc    *scan.Scanner
+	books *scan.Books
+	f     scan.Fields
+	d     edi.Delimiters
+	err   error
+
+	started  bool // the first interchange was begun
+	bom      bool // a byte order mark stood before the next interchange
+	blank    bool // white space stood before the first interchange
+	indented bool
+	empty    int64 // place of the first segment without a tag, plus one
+	looking  bool  // the open message may still tell what it is called
+}
+
+// NewSplitter returns a splitter over r. Content that stands outside an interchange comes as an
+// interchange without Header that has the fatal finding EDI-DATA-OUTSIDE; messages in it come
+// too. An object between UNO and UNP comes as a message of type "UNO". Messages carry the begin
+// snapshot of their interchange and, where there is one, of their group.
+func NewSplitter(r io.Reader, l Limits) edi.Splitter {
+	return &splitter{
+		sc:    scan.New(r, 0, l, scan.UNOPackage),
+		books: scan.NewBooks(scan.Names{Open: "UNB", Close: "UNZ", GroupOpen: "UNG", GroupClose: "UNE", MsgOpen: "UNH", MsgClose: "UNT"}, l),
+		d:     defaults(),
+	}
+}
+
+// Next implements edi.Splitter.
+func (s *splitter) Next() (edi.Event, error) {
+	for {
+		if ev, ok := s.books.Event(); ok {
+			return ev, nil
+		}
+		if s.err != nil {
+			return edi.Event{}, s.err
+		}
+		s.err = s.step()
+	}
+}
+
+// step reads one segment, or opens or ends an interchange.
+func (s *splitter) step() error {
+	if !s.books.Open() {
+		s.skipMarks()
+	}
+	head := s.sc.Head()
+	if len(head) == 0 {
+		return s.atEnd()
+	}
+	if head[0] == 'U' || !s.books.Open() {
+		switch header := s.header(head); {
+		case header && s.books.Open():
+			at := s.sc.Offset()
+			s.remarks()
+			s.books.CutInterchange(string(head[:3]), scan.At{Offset: at, End: at})
+			return nil
+		case header:
+			return s.begin()
+		case !s.books.Open():
+			if err := s.beginHeadless(); err != nil {
+				return err
+			}
+		}
+	}
+	seg, err := s.sc.Next()
+	if errors.Is(err, io.EOF) { // a UNA alone
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.indented = s.indented || seg.Indented
+	return s.segment(seg)
+}
+
+// skipMarks passes what may stand before a UNA or UNB.
+func (s *splitter) skipMarks() {
+	for {
+		before := s.sc.Offset()
+		head := s.sc.Head()
+		if !s.started && s.sc.Offset() > before {
+			s.blank = true
+		}
+		if !bytes.HasPrefix(head, bom) {
+			return
+		}
+		s.bom = true
+		s.sc.Discard(int64(len(bom)))
+	}
+}
+
+// atEnd ends what is open when the input is over.
+func (s *splitter) atEnd() error {
+	if err := s.sc.Err(); !errors.Is(err, io.EOF) {
+		return err
+	}
+	if !s.books.Open() {
+		return io.EOF
+	}
+	at := s.sc.Offset()
+	s.remarks()
+	s.books.CutInterchange("", scan.At{Offset: at, End: at})
+	return nil
+}
+
+// is reports whether a segment has this tag. A tag may carry explicit nesting in components.
+func (s *splitter) is(raw []byte, tag string) bool {
+	n := len(tag)
+	return len(raw) >= n && string(raw[:n]) == tag && (len(raw) == n || raw[n] == s.d.Element || raw[n] == s.d.Component)
+}
+
+// segment books one segment.
+func (s *splitter) segment(seg *scan.Segment) error {
+	raw := seg.Raw
+	at := scan.At{Offset: seg.Offset, End: seg.End}
+	if len(raw) == 0 {
+		if s.empty == 0 {
+			s.empty = at.Offset + 1
+		}
+		return nil
+	}
+	if !seg.Terminated {
+		s.books.Unterminated(s.tag(raw), at)
+	}
+	if raw[0] != 'U' || len(raw) < 3 || raw[1] != 'N' {
+		return s.data(seg, at)
+	}
+	switch {
+	case s.is(raw, "UNH"):
+		return s.openMessage(raw, at)
+	case s.is(raw, "UNT"):
+		return s.books.CloseMessage(s.trailer("UNT", raw, at))
+	case s.is(raw, "UNG"):
+		return s.openGroup(raw, at)
+	case s.is(raw, "UNE"):
+		return s.books.CloseGroup(s.trailer("UNE", raw, at))
+	case s.is(raw, "UNZ"):
+		return s.closeInterchange(raw, at)
+	case s.is(raw, "UNO"):
+		return s.openPackage(seg, at)
+	case s.is(raw, "UNP"):
+		return s.books.ClosePackage(s.trailer("UNP", raw, at))
+	}
+	return s.data(seg, at)
+}
+
+// tag is the tag of a segment, for a report.
+func (s *splitter) tag(raw []byte) string {
+	for i, c := range raw {
+		if c == s.d.Element || c == s.d.Component {
+			raw = raw[:i]
+			break
+		}
+	}
+	return scan.Clip(raw)
+}
+
+func (s *splitter) trailer(tag string, raw []byte, at scan.At) scan.Trailer {
+	s.f.Reset(raw, s.d)
+	// The values outlive the segment's bytes: looking behind a UNZ may move them.
+	return scan.Trailer{Tag: tag, Count: bytes.Clone(s.f.Bytes(1, 1)), Ref: bytes.Clone(s.f.Bytes(2, 1)), At: at}
+}
+
+func (s *splitter) closeInterchange(raw []byte, at scan.At) error {
+	t := s.trailer("UNZ", raw, at)
+	s.remarks()
+	if s.padding() {
+		s.books.AddInterchange(edi.Finding{
+			Rule: "EDI-PADDING", Severity: edi.Warning, Position: edi.Position{Offset: at.End},
+			Message: "NUL or SUB bytes stand behind the UNZ and were skipped; end the file with the UNZ",
+		})
+	}
+	return s.books.CloseInterchange(t)
+}
+
+// padding passes NUL and SUB bytes that some systems write behind a file.
+func (s *splitter) padding() bool {
+	found := false
+	for {
+		head := s.sc.Head()
+		if len(head) == 0 || head[0] != 0 && head[0] != 0x1a {
+			return found
+		}
+		found = true
+		s.sc.Discard(1)
+	}
+}
+
+// data books a segment that opens and closes nothing.
+func (s *splitter) data(seg *scan.Segment, at scan.At) error {
+	err := s.books.Segment(at)
+	if !s.books.MessageOpen() || s.books.PackageOpen() {
+		if !s.books.Headless() {
+			s.books.Outside(s.tag(seg.Raw), at)
+		}
+		return err
+	}
+	if s.looking {
+		s.look(seg.Raw)
+	}
+	return err
+}
+
+// remarks adds the leniencies that an interchange needed.
+func (s *splitter) remarks() {
+	if s.indented {
+		s.books.AddInterchange(edi.Finding{
+			Rule: "EDI-INDENT", Severity: edi.Warning,
+			Message: "blanks or tabs stand before segments and were skipped; send segments without indentation",
+		})
+	}
+	if s.empty > 0 {
+		s.books.AddInterchange(edi.Finding{
+			Rule: "EDI-EMPTY-SEGMENT", Severity: edi.Warning, Position: edi.Position{Offset: s.empty - 1},
+			Message: "a terminator follows a terminator; the empty segment was skipped; remove it",
+		})
+	}
+}

@@ -1,0 +1,3 @@
+// Package floors keeps the layering of the hub: a package imports only lower floors. It holds
+// nothing but the test.
+package floors
