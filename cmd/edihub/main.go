@@ -33,6 +33,9 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 // commands are all subcommands in the order of the help.
 func commands(e *environment) []*cobra.Command {
 	return []*cobra.Command{
+		newServeCommand(e),
+		newDemoCommand(e),
+		newLoadtestCommand(e),
 		newSendCommand(e),
 		newMessageCommand(e),
 		newInterchangeCommand(e),

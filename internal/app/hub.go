@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -84,7 +85,8 @@ type Hub struct {
 }
 
 type endpoints struct {
-	as2, directory, http send.Endpoint
+	as2, http send.Endpoint
+	directory *directory.Endpoint
 }
 
 // New makes a hub from its configuration and reads the partner records.
@@ -115,6 +117,9 @@ func (h *Hub) readRegistry() (*partner.Registry, error) {
 		return partner.Empty(), nil
 	}
 	reg, err := partner.Load(h.cfg.PartnersFile, partner.LoadOptions{Now: h.clock.Now()})
+	if errors.Is(err, fs.ErrNotExist) && h.cfg.Origins().IsDefault("partners_file") {
+		return partner.Empty(), nil // a first start without any records
+	}
 	if err != nil {
 		return nil, fmt.Errorf("partner records: %w", err)
 	}
@@ -190,6 +195,7 @@ func (h *Hub) startPipeline(ctx context.Context) error {
 		return fmt.Errorf("start pipeline: %w", err)
 	}
 	h.atStop(h.pipeline.Stop)
+	h.metrics.Watch(observe.Sources{Store: h.store, Stages: h.pipeline.Stages, Connected: h.broker.Connected, Clock: h.clock})
 	return nil
 }
 
@@ -248,13 +254,23 @@ func (h *Hub) startAdmin(ctx context.Context) error {
 	handler, err := admin.New(admin.Options{
 		Pipeline: h.pipeline, Store: h.store, Registry: h.registry, Spool: h.spool, Clock: h.clock, Log: h.log,
 		Ready: h.waitingFor, Metrics: h.metrics, Version: h.opt.Version, Hosts: h.cfg.Admin.Hosts,
+		MaxBody: h.cfg.AS2.MaxMessage, Profile: string(h.cfg.Profile),
 	})
 	if err != nil {
 		return fmt.Errorf("admin API: %w", err)
 	}
 	srv := admin.Server(handler, admin.ServerOptions{Addr: h.cfg.Admin.Listen, TLS: tlsConfig, Log: h.log})
-	h.adminListener, err = h.serve(srv, h.cfg.Admin.Listen, "admin")
-	return err
+	if h.adminListener, err = h.serve(srv, h.cfg.Admin.Listen, "admin"); err != nil {
+		return err
+	}
+	scheme := "http://"
+	if tlsConfig != nil {
+		scheme = "https://"
+	}
+	if err := admin.WriteURL(h.cfg.Data, scheme+h.AdminAddr()); err != nil {
+		return fmt.Errorf("admin listener: %w", err)
+	}
+	return nil
 }
 
 func (h *Hub) listenerTLS(files config.TLS) (*tls.Config, error) {

@@ -91,7 +91,16 @@ func (h *Hub) startPollers(ctx context.Context) error {
 		}
 	}
 	for _, c := range reg.Connections() {
-		if c.Directory == nil || c.Directory.In == "" {
+		if c.Directory == nil {
+			continue
+		}
+		if c.Directory.Out != "" {
+			if err := h.ends.directory.Prepare(c.Directory); err != nil {
+				// The others must work; deliveries to this one say what is missing and are tried again.
+				h.log.Error("directory_not_ready", zap.String("connection", c.ID), zap.Error(err))
+			}
+		}
+		if c.Directory.In == "" {
 			continue
 		}
 		p, err := directory.NewPoller(directory.PollerOptions{

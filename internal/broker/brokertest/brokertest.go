@@ -139,6 +139,7 @@ func testCompete(t *testing.T, b broker.Broker) {
 	seen := map[int64]int{}
 	var wg sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctxOf(t))
+	defer cancel()
 	for range 4 {
 		c := subscribe(t, b, broker.Subscription{Stage: edi.Validator})
 		wg.Add(1)
