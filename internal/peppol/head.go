@@ -150,7 +150,8 @@ type headReader struct {
 // endpoints, CustomizationID, ProfileID, number, date, type and order. The document is checked to
 // its end for well-formedness. It returns ErrNotUBL for another root, *XMLError for XML that is
 // not acceptable (with an *edi.LimitError inside where a limit is the reason), and else the error
-// of a failed read. What the content lacks is left empty: rules judge that. The sender is the
+// of a failed read. With an *XMLError behind a root of UBL the values carry what was read before
+// it. What the content lacks is left empty: rules judge that. The sender is the
 // supplier; in self-billing (types 389 and 261) it is the customer.
 func ReadHead(r io.Reader, l Limits) (edi.Interchange, edi.Message, error) {
 	h := &headReader{x: newXMLReader(r, l)}
@@ -167,7 +168,14 @@ func ReadHead(r io.Reader, l Limits) (edi.Interchange, edi.Message, error) {
 			}
 		}
 		if err != nil {
-			return edi.Interchange{}, edi.Message{}, fmt.Errorf("reading UBL: %w", err)
+			err = fmt.Errorf("reading UBL: %w", err)
+			var bad *XMLError
+			if h.msg.Type == "" || !errors.As(err, &bad) {
+				return edi.Interchange{}, edi.Message{}, err
+			}
+			// The root says whose rules apply: what was read until here tells who is to be told.
+			ic, msg, rerr := h.result()
+			return ic, msg, errors.Join(err, rerr)
 		}
 	}
 	return h.result()
