@@ -27,7 +27,7 @@ test: ## everything CI checks
 	./scripts/tidy-check
 	$(GO) vet ./...
 	$(MAKE) --no-print-directory build
-	EDIHUB_BIN=$(CURDIR)/bin/edihub $(GO) test -race -shuffle=on -timeout 10m ./...
+	./scripts/test
 	$(MAKE) --no-print-directory rules
 
 unit: ## the tests of one package: make unit PKG=./internal/pipeline
@@ -41,7 +41,7 @@ lint: ## gofmt, vet and, where it can be installed, golangci-lint
 
 compose: ## docker-compose.yml is accepted by docker-compose
 	./scripts/need docker-compose
-	docker-compose -f docker-compose.yml config --quiet
+	EDIHUB_POSTGRES_PASSWORD=check EDIHUB_RABBITMQ_PASSWORD=check docker-compose -f docker-compose.yml config --quiet
 
 vuln: ## govulncheck, where its database can be reached
 	./scripts/vuln

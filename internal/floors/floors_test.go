@@ -58,8 +58,9 @@ var sameFloor = map[string][]string{
 	"internal/store/storetest": {"internal/store"},
 	"internal/as2/sender":      {"internal/endpoint/dial"},
 	"internal/endpoint/http":   {"internal/endpoint/dial"},
-	"internal/app/demo":        {"internal/app"},
-	"internal/app/loadtest":    {"internal/app"},
+	"internal/app/demo":        {"internal/app", "internal/app/peer"},
+	"internal/app/loadtest":    {"internal/app", "internal/app/peer"},
+	"internal/pipeline":        {"internal/pipeline/send"},
 }
 
 // drivers are the only packages that may know their library.

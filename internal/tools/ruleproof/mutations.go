@@ -67,7 +67,7 @@ var mutations = []mutation{
 	{rule: "sending: a failure counts in its epoch only", file: senderFile,
 		old: "row.State == store.Leased && row.Epoch == f.epoch && row.Owner == s.owner()\n	if !positive", new: "row.State == store.Leased\n	if !positive", test: "TestRuleFailureCountsInItsEpochOnly"},
 	{rule: "sending: a positive answer counts always", file: senderFile,
-		old: "	if !positive && !current {", new: "	if !current {", test: "TestRuleProofCountsAlways"},
+		old: "	if !positive && !current {", new: "	if !(positive && current) && !current {", test: "TestRuleProofCountsAlways"},
 	{rule: "sending: only what was refused begins a new Message-ID", file: opsFile,
 		old: "			d.Generation++ // only what the receiver refused begins a new Message-ID\n", new: "			d.Code = \"\"\n", test: "TestRuleMessageIDFollowsTheGeneration"},
 	{rule: "sending: retries end after their time", file: senderFile,
