@@ -41,7 +41,7 @@ lint: ## gofmt, vet and, where it can be installed, golangci-lint
 
 compose: ## docker-compose.yml is accepted by docker-compose
 	./scripts/need docker-compose
-	EDIHUB_POSTGRES_PASSWORD=check EDIHUB_RABBITMQ_PASSWORD=check docker-compose -f docker-compose.yml config --quiet
+	docker-compose -f docker-compose.yml config --quiet
 
 vuln: ## govulncheck, where its database can be reached
 	./scripts/vuln
