@@ -302,6 +302,9 @@ func (p *Pipeline) after(u *unit) {
 	for id := range u.backlog {
 		p.relay.lane(id)
 	}
+	for id := range u.moved {
+		p.relay.moved(id)
+	}
 }
 
 func (p *Pipeline) publish(copies []edi.Copy) {

@@ -20,18 +20,20 @@ type relay struct {
 	mu    sync.Mutex
 	lanes []int64 // lanes with rows beyond their window, in turn
 	known map[int64]bool
+	deep  map[int64]bool // lanes that had rows which nobody handed over when they were looked at
 }
 
 // sweepLimit bounds one look of the sweeper at each kind of waiting row.
 const sweepLimit = 256
 
 func newRelay(p *Pipeline) *relay {
-	return &relay{p: p, bell: make(chan struct{}, 1), known: map[int64]bool{}}
+	return &relay{p: p, bell: make(chan struct{}, 1), known: map[int64]bool{}, deep: map[int64]bool{}}
 }
 
 // lane says that the lane may have rows that nobody handed over.
 func (r *relay) lane(id int64) {
 	r.mu.Lock()
+	r.deep[id] = true
 	if !r.known[id] {
 		r.known[id] = true
 		r.lanes = append(r.lanes, id)
@@ -41,6 +43,27 @@ func (r *relay) lane(id int64) {
 	case r.bell <- struct{}{}:
 	default:
 	}
+}
+
+// moved says that the lane went on: rows that were beyond its window may be within it now.
+func (r *relay) moved(id int64) {
+	r.mu.Lock()
+	deep := r.deep[id]
+	r.mu.Unlock()
+	if deep {
+		r.lane(id)
+	}
+}
+
+// looked remembers what a look at the lane found.
+func (r *relay) looked(id int64, rows int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if rows == 0 {
+		delete(r.deep, id)
+		return
+	}
+	r.deep[id] = true
 }
 
 func (r *relay) next() (int64, bool) {
@@ -206,6 +229,9 @@ func (r *relay) unhanded(ctx context.Context) {
 // backlog hands over the next rows of one lane, as far as its window reaches.
 func (r *relay) backlog(ctx context.Context, lane int64) {
 	rows, err := r.p.store.Backlog(ctx, lane, batchLimit)
+	if err == nil {
+		r.looked(lane, len(rows))
+	}
 	if err == nil && len(rows) > 0 {
 		err = r.act(ctx, rows, func(u *unit, row *store.Work) error {
 			l := u.lanes[row.Lane]

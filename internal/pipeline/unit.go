@@ -546,9 +546,6 @@ func (u *unit) wake() error {
 	slices.Sort(ids)
 	for _, id := range ids {
 		l := u.lanes[id]
-		if l.Tail > l.Next+laneWindow/2 {
-			u.backlog[id] = true // rows that were beyond the window may be within it now
-		}
 		if l.Waiting <= 0 || l.Paused || !l.Ordered {
 			continue
 		}
@@ -564,7 +561,6 @@ func (u *unit) wake() error {
 			u.again(r)
 		}
 	}
-	u.moved = map[int64]bool{}
 	return nil
 }
 

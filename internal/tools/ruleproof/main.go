@@ -90,7 +90,9 @@ func prove(dir string, m *mutation) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout", "90s", "-overlay", overlay, "-run", "^("+m.test+")$", m.pkg).CombinedOutput()
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout", "60s", "-overlay", overlay, "-run", "^("+m.test+")$", m.pkg)
+	cmd.Env = append(os.Environ(), "EDIHUB_TEST_PATIENCE=5s") // what must not come true is not waited for
+	out, err := cmd.CombinedOutput()
 	text := string(out)
 	switch {
 	case err == nil && strings.Contains(text, "no tests to run"):
