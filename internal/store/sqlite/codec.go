@@ -17,6 +17,9 @@ var errCodec = errors.New("stored object cannot be read")
 // that the two ways cannot drift apart. The description of a whole object may grow at its end: what
 // an older program did not write reads as zero. Nothing may be removed or moved without a
 // migration.
+//
+// Writing never assigns to the value, not even what it holds already: an object that waits for its
+// transaction may be in a worker's hands at the same time.
 type coder struct {
 	buf     []byte
 	reading bool
@@ -51,13 +54,17 @@ func (c *coder) int(p *int64) {
 func (c *coder) num(p *int) {
 	v := int64(*p)
 	c.int(&v)
-	*p = int(v)
+	if c.reading {
+		*p = int(v)
+	}
 }
 
 func small[T ~uint8](c *coder, p *T) {
 	v := uint64(*p)
 	c.uvarint(&v)
-	*p = T(v) //nolint:gosec // G115: written from the same type.
+	if c.reading {
+		*p = T(v) //nolint:gosec // G115: written from the same type.
+	}
 }
 
 func (c *coder) bool(p *bool) {
@@ -66,7 +73,9 @@ func (c *coder) bool(p *bool) {
 		v = 1
 	}
 	c.uvarint(&v)
-	*p = v != 0
+	if c.reading {
+		*p = v != 0
+	}
 }
 
 // take reads a length and that many bytes; they belong to the buffer.
