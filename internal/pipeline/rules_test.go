@@ -554,18 +554,30 @@ func (r *rig) toSender(n int) {
 
 func (r *rig) claim(name string) (*flight, bool) {
 	r.t.Helper()
-	f := &flight{d: taken(r.row(store.Sender, name))}
-	rd := &round{claims: []*flight{f}, granted: map[*flight]bool{}}
-	if err := r.p.sender.once(rd); err != nil {
-		r.t.Fatalf("claim %s: %v", name, err)
+	run, n := r.claimRun(name)
+	return run[0], n == 1
+}
+
+// claimRun claims what a lane has in memory with one call, and returns how many were granted.
+func (r *rig) claimRun(names ...string) ([]*flight, int) {
+	r.t.Helper()
+	var run []*flight
+	for _, name := range names {
+		run = append(run, newFlight(taken(r.row(store.Sender, name))))
+		run[len(run)-1].lead = run[0]
 	}
-	return f, rd.granted[f]
+	run[0].run = run
+	rd := &round{claims: []*flight{run[0]}, granted: map[*flight]int{}}
+	if err := r.p.sender.once(rd); err != nil {
+		r.t.Fatalf("claim %v: %v", names, err)
+	}
+	return run, rd.granted[run[0]]
 }
 
 func (r *rig) record(f *flight, status send.Status) {
 	r.t.Helper()
 	f.result = send.Result{Status: status, Proof: "mdn", Code: "SCRIPT"}
-	if err := r.p.sender.once(&round{records: []*flight{f}, granted: map[*flight]bool{}}); err != nil {
+	if err := r.p.sender.once(&round{records: []*flight{f}, granted: map[*flight]int{}}); err != nil {
 		r.t.Fatalf("record: %v", err)
 	}
 }
@@ -609,6 +621,105 @@ func TestRuleOneSendAtATimeInAnOrderedLane(t *testing.T) {
 	r.record(one, send.Delivered)
 	r.wantGone(store.Sender, "a-1")
 	r.wantRow(store.Sender, "a-2", store.Ready)
+}
+
+func TestRuleRunGoesOnBehindAProofOnly(t *testing.T) {
+	t.Parallel()
+	r := byHand(t, 4, nil)
+	r.toSender(4)
+	run, n := r.claimRun("a-1", "a-2", "a-3")
+	if n != 3 {
+		t.Fatalf("%d of a run of three were claimed", n)
+	}
+	if _, ok := r.claim("a-4"); ok {
+		t.Fatal("the one behind the run was claimed")
+	}
+	r.record(run[0], send.Delivered)
+	r.wantGone(store.Sender, "a-1")
+	r.wantRow(store.Sender, "a-4", store.Parked)
+	run[2].unsent = true
+	r.record(run[1], send.Retry)
+	r.record(run[2], 0)
+	if w := r.wantRow(store.Sender, "a-3", store.Ready); w.Tries != 0 {
+		t.Fatalf("a delivery that never left counts %d tries", w.Tries)
+	}
+	if _, ok := r.claim("a-3"); ok {
+		t.Fatal("the third was claimed before the second is through")
+	}
+	r.until("the retry is due", func() bool {
+		r.p.relay.sweepAll(context.Background())
+		return r.row(store.Sender, "a-2").State == store.Ready
+	})
+	for i, name := range []string{"a-2", "a-3", "a-4"} {
+		f, ok := r.claim(name)
+		if !ok {
+			t.Fatalf("%s was not claimed in its turn", name)
+		}
+		r.record(f, send.Delivered)
+		r.wantGone(store.Sender, name)
+		if got := r.messages()[name]; got != store.StateDelivered {
+			t.Fatalf("message %d is %s", i+2, got)
+		}
+	}
+}
+
+func TestRuleRunIsOfOneLaneWithoutGaps(t *testing.T) {
+	t.Parallel()
+	r := byHand(t, 4, nil)
+	r.toSender(4)
+	if _, n := r.claimRun("a-1", "a-3"); n != 1 {
+		t.Fatalf("%d were claimed over a gap in the sequence", n)
+	}
+	r.expire("a-1")
+	// What was on its way before may have arrived: it goes through the gate alone.
+	if _, n := r.claimRun("a-1", "a-2"); n != 2 {
+		t.Fatalf("%d of a run were claimed", n)
+	}
+	r.expire("a-1")
+	r.expire("a-2")
+	if _, n := r.claimRun("a-1", "a-2"); n != 1 {
+		t.Fatalf("%d were claimed though the second had been on its way before", n)
+	}
+}
+
+func TestRuleWhatIsAheadOfItsTurnMovesNoLane(t *testing.T) {
+	t.Parallel()
+	for name, status := range map[string]send.Status{"proof": send.Delivered, "failure": send.Failed, "retry": send.Retry} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := byHand(t, 3, nil)
+			r.toSender(3)
+			run, n := r.claimRun("a-1", "a-2")
+			if n != 2 {
+				t.Fatalf("%d of a run of two were claimed", n)
+			}
+			r.expire("a-1") // taken away while both are on their way
+			r.record(run[1], status)
+			if w := r.row(store.Sender, "a-2"); w.State == store.Dead || w.State == store.Retry {
+				t.Fatalf("the second is %s before its turn", w.State)
+			}
+			first, ok := r.claim("a-1")
+			if !ok {
+				t.Fatal("the first lost its turn")
+			}
+			r.record(first, send.Delivered)
+			r.wantGone(store.Sender, "a-1")
+			second, ok := r.claim("a-2")
+			if ok != (status != send.Delivered) {
+				t.Fatalf("claimed again: %v", ok)
+			}
+			if ok {
+				r.record(second, send.Delivered)
+			}
+			r.wantGone(store.Sender, "a-2")
+			if got := r.messages()["a-2"]; got != store.StateDelivered {
+				t.Fatalf("message is %s", got)
+			}
+			if _, ok := r.claim("a-3"); !ok {
+				t.Fatal("the lane did not go on")
+			}
+		})
+	}
 }
 
 func TestRuleFailureCountsInItsEpochOnly(t *testing.T) {

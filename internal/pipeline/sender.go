@@ -19,6 +19,10 @@ import (
 	"github.com/edihub/edihub/internal/store"
 )
 
+// runLimit is how many deliveries of an ordered lane one claim takes. They leave one after another,
+// each after the proof of the one before, without a transaction in between.
+const runLimit = 16
+
 // sender is the pool of the sender stage. Sending has an outside effect, so a delivery is claimed
 // first (leased, with an epoch), then sent outside of any transaction, then recorded. One
 // goroutine (loop) owns the state; sends run beside it.
@@ -33,6 +37,7 @@ type sender struct {
 	stalls  chan *flight
 	settled chan *round
 	cmds    chan func()
+	stop    <-chan struct{} // closed when nothing more may take off
 	done    chan struct{}
 
 	// Owned by the loop.
@@ -41,7 +46,7 @@ type sender struct {
 	flying   map[store.WorkKey]*flight
 	answered []*flight // to be recorded
 	slots    int       // sends that count against the workers
-	perConn  map[string]int
+	runs     int // runs in the air
 	asking   bool
 	busy     bool // a transaction runs
 	stopping bool
@@ -63,17 +68,30 @@ type flight struct {
 	conn     *partner.Connection
 	epoch    int64
 	result   send.Result
-	stalled  bool // no longer counts against the workers
 	slot     bool
-	began    time.Time
 	cut      bool // the hub stopped before an answer came
+	away     bool // in a transaction or in the air: not to be given back
+	unsent   bool // one before it in its run brought no proof, so it never left
+
+	// run has the deliveries of one lane that were claimed together, this one first.
+	run  []*flight
+	lead *flight // the first of its run
 }
+
+func newFlight(d broker.Delivery) *flight {
+	f := &flight{d: d}
+	f.lead, f.run = f, []*flight{f}
+	return f
+}
+
+// ends reports whether the flight is the last of its run.
+func (f *flight) ends() bool { return f.lead.run[len(f.lead.run)-1] == f }
 
 // round is one transaction of the sender: records first, then claims.
 type round struct {
 	records []*flight
-	claims  []*flight
-	granted map[*flight]bool
+	claims  []*flight       // the first of each run
+	granted map[*flight]int // how many of the run
 	err     error
 	freed   []*flight // recorded, their lanes go on
 }
@@ -92,7 +110,7 @@ func (s *sender) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("subscribe sender: %w", err)
 	}
-	s.consumer = c
+	s.consumer, s.stop = c, ctx.Done()
 	go s.collect(ctx)
 	go s.loop(ctx)
 	return nil
@@ -157,7 +175,7 @@ func (s *sender) loop(ctx context.Context) {
 	for {
 		s.stats.want.Store(int64(s.want))
 		s.stats.alive.Store(int64(s.want))
-		s.stats.running.Store(int64(len(s.flying)))
+		s.stats.running.Store(int64(s.runs))
 		s.stats.paused.Store(s.paused)
 		if !s.stopping && !s.off() && !s.asking && s.waiting() < 2*batchLimit {
 			s.asking = true
@@ -213,7 +231,7 @@ func (s *sender) accept(ds []broker.Delivery) {
 			back = append(back, d)
 			continue
 		}
-		f := &flight{d: d}
+		f := newFlight(d)
 		if d.Free {
 			s.pending = append(s.pending, f)
 			s.reserve(d.Topic, 1)
@@ -247,6 +265,25 @@ func (s *sender) reserve(topic string, n int) {
 	}
 }
 
+// runOf finds what may be claimed together with the first of an ordered lane: what waits in memory
+// directly behind it.
+func (s *sender) runOf(f *flight) []*flight {
+	run := []*flight{f}
+	if f.d.Free {
+		return run
+	}
+	for _, next := range s.lanes[f.d.Lane] {
+		if next == f {
+			continue
+		}
+		if len(run) == runLimit || next.d.Seq != run[len(run)-1].d.Seq+1 || next.d.Topic != f.d.Topic {
+			break
+		}
+		run = append(run, next)
+	}
+	return run
+}
+
 // laneGoesOn gives the turn to the next of the lane that waits in memory.
 func (s *sender) laneGoesOn(f *flight) {
 	if f.d.Free {
@@ -272,14 +309,16 @@ func (s *sender) transact() {
 	if s.busy {
 		return
 	}
-	r := &round{granted: map[*flight]bool{}}
+	r := &round{granted: map[*flight]int{}}
 	r.records = s.answered
 	if len(r.records) > batchLimit {
 		r.records = r.records[:batchLimit]
 	}
 	s.answered = s.answered[len(r.records):]
 	for _, f := range r.records {
-		s.laneGoesOn(f)
+		if f.ends() {
+			s.laneGoesOn(f.lead)
+		}
 	}
 	free := s.want - s.slots
 	if !s.stopping && !s.paused {
@@ -294,6 +333,10 @@ func (s *sender) transact() {
 	for _, f := range r.claims {
 		f.slot = true
 		s.slots++
+		f.run = s.runOf(f)
+		for _, next := range f.run {
+			next.lead, next.away = f, true
+		}
 	}
 	s.busy = true
 	go s.runRound(r)
@@ -316,18 +359,12 @@ func (s *sender) runRound(r *round) {
 }
 
 func (s *sender) once(r *round) error {
-	for _, f := range r.claims {
-		if f.delivery != nil {
-			continue
+	for _, lead := range r.claims {
+		for _, f := range lead.run {
+			if err := s.load(f); err != nil {
+				return err
+			}
 		}
-		if f.delivery = s.p.recent.takeDelivery(f.d.ID); f.delivery != nil {
-			continue
-		}
-		d, err := s.p.store.GetDelivery(s.p.background, f.d.ID)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return fmt.Errorf("read delivery: %w", err)
-		}
-		f.delivery = d
 	}
 	err := s.p.update(s.p.background, func(u *unit) error {
 		clear(r.granted)
@@ -339,11 +376,33 @@ func (s *sender) once(r *round) error {
 	return nil
 }
 
+// load reads what is to be sent, unless it was made a moment ago.
+func (s *sender) load(f *flight) error {
+	if f.delivery != nil {
+		return nil
+	}
+	if f.delivery = s.p.recent.takeDelivery(f.d.ID); f.delivery != nil {
+		return nil
+	}
+	d, err := s.p.store.GetDelivery(s.p.background, f.d.ID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("read delivery: %w", err)
+	}
+	f.delivery = d
+	return nil
+}
+
 func (s *sender) apply(u *unit, r *round) error {
-	all := append(slices.Clone(r.records), r.claims...)
-	ds := make([]broker.Delivery, len(all))
-	for i, f := range all {
-		ds[i] = f.d
+	ds := make([]broker.Delivery, 0, len(r.records)+len(r.claims))
+	for _, f := range r.records {
+		ds = append(ds, f.d)
+	}
+	at := make([]int, len(r.claims)) // where the rows of each run begin
+	for i, lead := range r.claims {
+		at[i] = len(ds)
+		for _, f := range lead.run {
+			ds = append(ds, f.d)
+		}
 	}
 	rows, err := u.rowsOf(ds)
 	if err != nil {
@@ -367,21 +426,55 @@ func (s *sender) apply(u *unit, r *round) error {
 	})
 	taken := map[store.WorkKey]bool{}
 	for _, i := range claims {
-		f, row := r.claims[i], rows[len(r.records)+i]
-		key := store.WorkKey{Stage: f.d.Stage, ID: f.d.ID}
-		if taken[key] {
-			continue // a second copy of a row that this transaction gave away
-		}
-		ok, err := s.claim(u, f, row)
-		if err != nil {
+		if r.granted[r.claims[i]], err = s.claimRun(u, r.claims[i].run, rows[at[i]:], taken); err != nil {
 			return err
-		}
-		if ok {
-			taken[key] = true
-			r.granted[f] = true
 		}
 	}
 	return nil
+}
+
+// claimRun claims the first of a run through the gate, and those behind it as long as each could
+// take its turn directly after the one before. It returns how many were claimed.
+func (s *sender) claimRun(u *unit, run []*flight, rows []*store.Work, taken map[store.WorkKey]bool) (int, error) {
+	for i, f := range run {
+		key := store.WorkKey{Stage: f.d.Stage, ID: f.d.ID}
+		if taken[key] {
+			return i, nil // a second copy of a row that this transaction gave away
+		}
+		if i == 0 {
+			ok, err := s.claim(u, f, rows[0])
+			if err != nil || !ok {
+				return 0, err
+			}
+		} else {
+			if !follows(u, rows[i-1], rows[i], run[i-1], f) {
+				return i, nil
+			}
+			s.lease(u, f, rows[i])
+			f.conn = run[0].conn
+		}
+		taken[key] = true
+	}
+	return len(run), nil
+}
+
+// follows reports whether the row may be claimed behind the one before it: it needs nothing but
+// that one's proof.
+func follows(u *unit, before, row *store.Work, last, f *flight) bool {
+	if row == nil || row.Gen != f.d.Gen || row.State != store.Ready || row.Gap || before.Gap || row.Epoch > 0 || f.delivery == nil {
+		return false // what was on its way before goes through the gate alone
+	}
+	l := u.lanes[row.Lane]
+	return row.Lane == before.Lane && l.Ordered && l.Policy != string(partner.HoldKey) &&
+		row.Seq == before.Seq+1 && row.Topic == before.Topic && f.delivery.Partner == last.delivery.Partner
+}
+
+// lease gives the row to this process for a while.
+func (s *sender) lease(u *unit, f *flight, row *store.Work) {
+	row.State, row.Owner, row.Lease = store.Leased, s.owner(), u.now.Add(s.p.opt.Lease)
+	row.Epoch++
+	f.epoch = row.Epoch
+	u.save = append(u.save, row)
 }
 
 // claim takes the row through the gate and leases it. The lane does not move: it moves when the
@@ -405,10 +498,18 @@ func (s *sender) claim(u *unit, f *flight, row *store.Work) (bool, error) {
 		u.later(row, u.now.Add(s.p.opt.RetryFirst), "PARTNER_SUSPENDED", "the partner is suspended")
 		return false, nil
 	}
-	row.State, row.Owner, row.Lease = store.Leased, s.owner(), u.now.Add(s.p.opt.Lease)
-	row.Epoch++
-	f.epoch = row.Epoch
-	u.save = append(u.save, row)
+	if row.Epoch > 0 {
+		// It was on its way before; a proof may have come that could not move the lane then.
+		d, err := u.tx.Delivery(f.d.ID)
+		if err != nil {
+			return false, fmt.Errorf("claim send: %w", err)
+		}
+		if f.delivery = d; d.State == store.StateDelivered {
+			u.through(row)
+			return false, nil
+		}
+	}
+	s.lease(u, f, row)
 	return true, nil
 }
 
@@ -420,8 +521,13 @@ func (s *sender) record(u *unit, f *flight, row *store.Work) error {
 	if !positive && !current {
 		return nil
 	}
-	if f.cut {
-		u.again(row) // the hub stops; the next one sends it again under the same Message-ID
+	if f.cut || f.unsent {
+		// The hub stops, and the next one sends it again under the same Message-ID; or it never left.
+		u.again(row)
+		return nil
+	}
+	if !positive && early(u, row) {
+		u.again(row) // the policy of its lane may act only when its turn has come
 		return nil
 	}
 	d, err := u.tx.Delivery(f.d.ID)
@@ -459,6 +565,13 @@ func (s *sender) record(u *unit, f *flight, row *store.Work) error {
 	return nil
 }
 
+// early reports whether a row before this one is not through. It can be so only when that one was
+// taken away from us while both were on their way.
+func early(u *unit, row *store.Work) bool {
+	l := u.lanes[row.Lane]
+	return l.Ordered && !row.Gap && row.Seq > l.Next
+}
+
 func (s *sender) delivered(u *unit, f *flight, row *store.Work, d *store.Delivery) error {
 	d.State, d.Proof, d.MIC, d.EndedAt = store.StateDelivered, f.result.Proof, f.result.MIC, u.now
 	d.Evidence = f.result.Evidence
@@ -474,8 +587,17 @@ func (s *sender) delivered(u *unit, f *flight, row *store.Work, d *store.Deliver
 	if row == nil {
 		return nil
 	}
+	l := u.lanes[row.Lane]
+	if early(u, row) {
+		// One before it is not through: it was taken away from us on its way. This row keeps its
+		// place in the lane, and ends there when its turn comes.
+		if row.State == store.Leased {
+			row.Owner, row.Lease = "", time.Time{}
+			u.park(row, l)
+		}
+		return nil
+	}
 	if row.State == store.Parked {
-		l := u.lanes[row.Lane]
 		l.Waiting = max(0, l.Waiting-1)
 	}
 	u.through(row)
@@ -525,13 +647,16 @@ func (s *sender) settle(r *round) {
 	}
 	var acks, back []broker.Delivery
 	for _, f := range r.claims {
+		n := r.granted[f]
+		if r.err != nil {
+			n = 0
+		}
+		s.takeOff(f, n)
 		switch {
-		case r.granted[f]:
-			acks = append(acks, f.d)
-			s.flying[store.WorkKey{Stage: f.d.Stage, ID: f.d.ID}] = f
-			s.mu.Lock()
-			s.held[store.WorkKey{Stage: f.d.Stage, ID: f.d.ID}] = f.epoch
-			s.mu.Unlock()
+		case n > 0:
+			for _, next := range f.run {
+				acks = append(acks, next.d)
+			}
 		default:
 			if r.err != nil {
 				back = append(back, f.d)
@@ -548,10 +673,30 @@ func (s *sender) settle(r *round) {
 		s.consumer.Return(back)
 	}
 	for _, f := range r.claims {
-		if r.granted[f] {
-			f.began = s.p.clock.Now()
-			go s.fly(f)
+		if r.err == nil && r.granted[f] > 0 {
+			go s.fly(f.run)
 		}
+	}
+}
+
+// takeOff enters the n first of a run in the books; those behind wait in the lane again.
+func (s *sender) takeOff(f *flight, n int) {
+	for _, next := range f.run[max(n, 1):] {
+		next.lead, next.away = next, false
+	}
+	f.run = f.run[:max(n, 1)]
+	if f.away = n > 0; f.away {
+		s.runs++
+	}
+	if n > 1 {
+		s.lanes[f.d.Lane] = slices.DeleteFunc(s.lanes[f.d.Lane], func(x *flight) bool { return x != f && x.lead == f })
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range f.run[:n] {
+		key := store.WorkKey{Stage: x.d.Stage, ID: x.d.ID}
+		s.flying[key] = x
+		s.held[key] = x.epoch
 	}
 }
 
@@ -571,12 +716,19 @@ func (s *sender) gone(f *flight) {
 		delete(s.held, key)
 		s.mu.Unlock()
 	}
-	s.stats.handled.Add(1)
-	s.reserve(f.d.Topic, -1)
+	if !f.unsent {
+		s.stats.handled.Add(1)
+	}
+	if f.ends() {
+		s.runs--
+		s.reserve(f.d.Topic, -1)
+	}
 }
 
 func (s *sender) landed(f *flight) {
-	s.freeSlot(f)
+	if f.ends() {
+		s.freeSlot(f.lead)
+	}
 	s.answered = append(s.answered, f)
 }
 
@@ -584,12 +736,37 @@ func (s *sender) landed(f *flight) {
 // one of its own in_flight places, but no worker that the others need.
 func (s *sender) stall(f *flight) {
 	if s.flying[store.WorkKey{Stage: f.d.Stage, ID: f.d.ID}] == f {
-		s.freeSlot(f)
+		s.freeSlot(f.lead)
 	}
 }
 
-// fly sends. It runs beside the loop and touches nothing of it.
-func (s *sender) fly(f *flight) {
+// fly sends a run, each after the proof of the one before. It runs beside the loop and touches
+// nothing of it. A run is cut short when the hub stops or the stage is paused.
+func (s *sender) fly(run []*flight) {
+	going := true
+	for i, f := range run {
+		if i > 0 && going {
+			select {
+			case <-s.stop:
+				going = false
+			default:
+				going = !s.stats.paused.Load()
+			}
+		}
+		if going {
+			s.one(f)
+			going = f.result.Status == send.Delivered
+		} else {
+			f.unsent = true
+		}
+		select {
+		case s.results <- f:
+		case <-s.done:
+		}
+	}
+}
+
+func (s *sender) one(f *flight) {
 	ctx, cancel := context.WithTimeout(s.p.computing, s.timeout)
 	defer cancel()
 	stalled, stop := s.p.clock.NewTimer(s.p.opt.Stall)
@@ -611,10 +788,6 @@ func (s *sender) fly(f *flight) {
 	s.p.probe("after-send")
 	if f.result.Status != send.Delivered && f.result.Status != send.Failed && s.p.computing.Err() != nil {
 		f.cut = true
-	}
-	select {
-	case s.results <- f:
-	case <-s.done:
 	}
 }
 
@@ -708,11 +881,10 @@ func (s *sender) returnWaiting() {
 		}
 	}
 	for _, q := range s.lanes {
-		for i, f := range q {
-			if i == 0 && s.flying[store.WorkKey{Stage: f.d.Stage, ID: f.d.ID}] == f {
-				continue
+		for _, f := range q {
+			if !f.away {
+				back = append(back, f.d)
 			}
-			back = append(back, f.d)
 		}
 	}
 	s.pending = nil

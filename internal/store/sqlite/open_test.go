@@ -300,20 +300,21 @@ func TestWaitingUpdatesShareACommit(t *testing.T) {
 	})
 	<-begun
 	before := s.commits.Load()
-	for i := range 100 {
+	const more = groupRequests + 36
+	for i := range more {
 		wg.Go(func() {
 			if err := s.Update(ctx, set("s"+strconv.Itoa(i), "v")); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	for len(s.queue) < 100 {
+	for len(s.queue) < more {
 		runtime.Gosched()
 	}
 	close(hold)
 	wg.Wait()
-	if n := s.commits.Load() - before; n != 2 { // 64 and the rest
-		t.Errorf("101 updates took %d commits", n)
+	if n := s.commits.Load() - before; n != 2 { // a full group and the rest
+		t.Errorf("%d updates took %d commits", more+1, n)
 	}
 }
 

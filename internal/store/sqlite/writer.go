@@ -11,11 +11,14 @@ import (
 	"github.com/edihub/edihub/internal/store"
 )
 
-// Limits of one group commit. Nothing waits for them to be reached: a group is what queued up
-// while the last one was written.
+// Limits of one group commit. A group is what queued up while the last one was written, and what
+// comes within gatherTime where the last one had company: then more is on its way, and a commit
+// costs the same for few as for many. Whoever writes alone is never made to wait.
 const (
-	groupRequests = 64
-	groupTime     = 4 * time.Millisecond
+	groupRequests = 128
+	groupTime     = 8 * time.Millisecond
+	gatherTime    = 2 * time.Millisecond
+	gatherRecent  = 10 * time.Millisecond // how long a group tells something about the next
 )
 
 // errClosed is what a closed store answers.
@@ -103,6 +106,8 @@ type writer struct {
 	nonce    int64
 	logTried int64 // size of the log at the last call for a checkpoint
 
+	company time.Time // when the last group of two or more ended
+
 	open      bool // a transaction is running
 	savepoint bool // the request that runs has a savepoint
 	first     bool // the request that runs is the first of its transaction
@@ -113,17 +118,26 @@ func (w *writer) loop() {
 	for {
 		select {
 		case r := <-w.s.queue:
-			w.group(r)
-			continue
-		default:
-		}
-		select {
-		case r := <-w.s.queue:
+			w.gather()
 			w.group(r)
 		case <-w.s.closing:
 			w.drain()
 			return
 		}
+	}
+}
+
+// gather lets others queue up behind the first of a group. It waits by the machine's own clock,
+// because what it waits for is other goroutines' work and not a time that means something.
+func (w *writer) gather() {
+	if time.Since(w.company) > gatherRecent {
+		return
+	}
+	t := time.NewTimer(gatherTime)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-w.s.closing:
 	}
 }
 
@@ -292,6 +306,9 @@ func (w *writer) finish(ran []*request) {
 	w.s.statements.Store(w.w.count)
 	for _, r := range ran {
 		close(r.done)
+	}
+	if len(ran) > 1 {
+		w.company = time.Now()
 	}
 	w.watchLog()
 }
