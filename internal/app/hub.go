@@ -56,6 +56,9 @@ type Options struct {
 	Probe func(point string)
 	// Tune changes what the configuration does not show; tests shorten pauses with it.
 	Tune func(o *pipeline.Options)
+	// FreeSpace tells the free bytes of the disk that holds a folder; the default asks the
+	// system. Tests fill the disk with it.
+	FreeSpace func(dir string) (int64, error)
 }
 
 // Hub is a whole hub in one process.
@@ -150,7 +153,14 @@ func (h *Hub) openStore(ctx context.Context) error {
 	if err := os.MkdirAll(h.cfg.Data, 0o700); err != nil {
 		return fmt.Errorf("make data folder: %w", err)
 	}
-	st, err := sqlite.Open(ctx, sqlite.Options{Dir: h.cfg.Data, Clock: h.clock, Log: h.log, MinFree: h.cfg.Limits.MinFreeDisk})
+	so := sqlite.Options{Dir: h.cfg.Data, Clock: h.clock, Log: h.log, MinFree: h.cfg.Limits.MinFreeDisk}
+	if free := h.opt.FreeSpace; free != nil {
+		so.FreeSpace = func(dir string) (uint64, error) {
+			n, err := free(dir)
+			return uint64(max(0, n)), err
+		}
+	}
+	st, err := sqlite.Open(ctx, so)
 	if err != nil {
 		return fmt.Errorf("open store: %w", err)
 	}
@@ -158,7 +168,7 @@ func (h *Hub) openStore(ctx context.Context) error {
 	h.atStop(func(context.Context) error { return st.Close() })
 	h.broker = local.New(h.clock)
 	h.atStop(func(context.Context) error { return h.broker.Close() })
-	sp, err := spool.New(filepath.Join(h.cfg.Data, "spool"), spool.Options{MinFree: h.cfg.Limits.MinFreeDisk, Max: h.cfg.AS2.MaxMessage})
+	sp, err := spool.New(filepath.Join(h.cfg.Data, "spool"), spool.Options{MinFree: h.cfg.Limits.MinFreeDisk, Max: h.cfg.AS2.MaxMessage, Free: h.opt.FreeSpace})
 	if err != nil {
 		return fmt.Errorf("open spool: %w", err)
 	}
