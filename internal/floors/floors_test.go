@@ -59,6 +59,7 @@ var sameFloor = map[string][]string{
 	"internal/as2/sender":      {"internal/endpoint/dial"},
 	"internal/endpoint/http":   {"internal/endpoint/dial"},
 	"internal/app/demo":        {"internal/app", "internal/app/peer"},
+	"internal/app/hubtest":     {"internal/app", "internal/app/peer"},
 	"internal/app/loadtest":    {"internal/app", "internal/app/peer"},
 	"internal/pipeline":        {"internal/pipeline/send"},
 }

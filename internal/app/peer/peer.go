@@ -69,7 +69,8 @@ func (id *Identity) WriteFiles(dir string) error {
 	return nil
 }
 
-func (id *Identity) recipients() []cms.Recipient {
+// Recipients is the key in the form in which messages are opened with it.
+func (id *Identity) Recipients() []cms.Recipient {
 	d, ok := id.Key.(crypto.Decrypter)
 	if !ok {
 		return nil
@@ -77,7 +78,8 @@ func (id *Identity) recipients() []cms.Recipient {
 	return []cms.Recipient{{Certificate: id.Certificate, Key: d}}
 }
 
-func (id *Identity) signer() *cms.Signer {
+// Signer is the key in the form in which messages are signed with it.
+func (id *Identity) Signer() *cms.Signer {
 	return &cms.Signer{Certificate: id.Certificate, Key: id.Key, Digest: "sha256"}
 }
 
@@ -123,7 +125,7 @@ func Prepare(m *Message) (*Wire, error) {
 		Receipt: as2.ReceiptRequest{Wanted: true, Signed: m.Security.Sign},
 	}
 	if m.Security.Sign {
-		o.Sign = m.From.signer()
+		o.Sign = m.From.Signer()
 	}
 	if m.Security.Encrypt {
 		o.Encrypt = []*x509.Certificate{m.To.Certificate}
@@ -214,11 +216,11 @@ func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	o := as2.OpenOptions{RequireSigned: s.Security.Sign, RequireEncrypted: s.Security.Encrypt}
 	if s.Security.Sign || s.Security.Encrypt {
-		o.Decrypt, o.Verify = id.recipients(), []*x509.Certificate{s.Hub.Certificate}
+		o.Decrypt, o.Verify = id.Recipients(), []*x509.Certificate{s.Hub.Certificate}
 	}
 	p := as2.MDNParams{Answers: h, MessageID: "<mdn-" + as2.NormalizeMessageID(h.MessageID) + ">", At: s.Now(), Product: "edihub peer"}
 	if h.WantsSigned() {
-		p.Signer = id.signer()
+		p.Signer = id.Signer()
 	}
 	opened, err := as2.Open(as2.Inbound{Headers: h, Body: bytes.NewReader(body)}, o)
 	switch {
