@@ -40,7 +40,7 @@ partners:
 agreements:
   - {match: {}, acks: {contrl: {answer: never}, x12: {answer: never}, ubl: none}}
 routes:
-  - {match: {document: opaque}, to: erp, envelope: none}
+  - {match: {document: opaque, from: beta}, to: erp, envelope: none}
   - {match: {document: "ubl:*"}, to: globex, envelope: none}
   - {match: {to: [hub, globex]}, to: globex, envelope: new}
   - {match: {to: [acme]}, to: acme, envelope: new}

@@ -37,6 +37,8 @@ type Request struct {
 	Path   string // default /as2
 	Header http.Header
 	Body   []byte
+	// Chunked leaves the length untold.
+	Chunked bool
 
 	messageID string
 	mic       func(alg string) string
@@ -115,6 +117,9 @@ func (h *Hub) TryPost(ctx context.Context, r *Request) (*Answer, error) {
 	}
 	for k, vs := range r.Header {
 		req.Header[k] = vs
+	}
+	if r.Chunked {
+		req.ContentLength = -1
 	}
 	resp, err := h.HTTP.Do(req)
 	if err != nil {
