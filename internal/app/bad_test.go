@@ -191,7 +191,7 @@ func TestBadInput(t *testing.T) {
 					ms = append(ms, words(m))
 				}
 				slices.Sort(ms)
-			if got := strings.Join(ms, ", "); got != tc.messages {
+				if got := strings.Join(ms, ", "); got != tc.messages {
 					t.Errorf("messages %q, want %q", got, tc.messages)
 				}
 			}
