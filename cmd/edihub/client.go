@@ -48,7 +48,7 @@ type clientFlags struct {
 func addClientFlags(cmd *cobra.Command, e *environment) *clientFlags {
 	f := &clientFlags{e: e}
 	fl := cmd.Flags()
-	fl.StringVar(&f.adminURL, "admin-url", e.getenv("EDIHUB_ADMIN_URL"), "URL of the admin listener (EDIHUB_ADMIN_URL); default: from the data folder, else "+defaultAdminURL)
+	fl.StringVar(&f.adminURL, "admin-url", "", "URL of the admin listener (EDIHUB_ADMIN_URL); default: from the data folder, else "+defaultAdminURL)
 	fl.StringVar(&f.tokenFile, "token-file", e.getenv("EDIHUB_TOKEN_FILE"), "file with the token; EDIHUB_TOKEN holds the token itself; default: "+admin.TokenFile+" in the data folder")
 	data := e.getenv("EDIHUB_DATA")
 	if data == "" {
@@ -76,6 +76,10 @@ func (f *clientFlags) connect() (*client, error) {
 	}
 	raw := f.adminURL
 	if raw == "" {
+		// Not the flag's default, which the help would show.
+		raw = f.e.getenv("EDIHUB_ADMIN_URL")
+	}
+	if raw == "" {
 		b, err := os.ReadFile(filepath.Join(f.data, admin.URLFile))
 		switch {
 		case err == nil:
@@ -85,6 +89,10 @@ func (f *clientFlags) connect() (*client, error) {
 		default:
 			return nil, fail(exitUsage, "find the hub: %w", err)
 		}
+	}
+	if strings.Contains(raw, "@") {
+		// It is not shown, because what stands before the @ is most likely a password.
+		return nil, fail(exitUsage, "--admin-url with a user or a password is refused; write a URL such as %s, and the token into EDIHUB_TOKEN or --token-file", defaultAdminURL)
 	}
 	base, err := url.Parse(raw)
 	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" || base.User != nil {

@@ -323,7 +323,7 @@ func TestHubIsNotThere(t *testing.T) {
 	edihub(nil, "", "stage", "list", "--admin-url", url, "--token-file", filepath.Join(dir, "token")).want(t, 3, "cannot be reached", url)
 	edihub(nil, "", "stage", "list", "--data", dir).want(t, 2, "admin.token", "--token-file")
 	edihub([]string{"EDIHUB_TOKEN=x"}, "", "stage", "list", "--admin-url", "http://edi.example.com").want(t, 2, "in the clear")
-	edihub([]string{"EDIHUB_TOKEN=x"}, "", "stage", "list", "--admin-url", "http://user:pw@127.0.0.1").want(t, 2, "not a URL")
+	edihub([]string{"EDIHUB_TOKEN=x"}, "", "stage", "list", "--admin-url", "http://user:pw@127.0.0.1").want(t, 2, "a password is refused")
 }
 
 func TestAnswersOfTheHubBecomeExitCodes(t *testing.T) {

@@ -90,13 +90,21 @@ func TestProblemsHoldNoSecret(t *testing.T) {
 		"broken yaml":   "postgres: {url: 'postgres://u:C4N4RY@x', url: [",
 		"tag":           "postgres: {url: !secret 'C4N4RY'}",
 		"duplicate key": "postgres: {url: C4N4RY, url: C4N4RY}",
+		// What is not escaped ends the host early, and a part of the password looks like a port.
+		"slash in postgres":      "postgres: {url: 'postgres://u:4711/C4N4RY@db.example/x'}",
+		"question mark in it":    "postgres: {url: 'postgres://u:4711?C4N4RY@db.example/x'}",
+		"hash in it":             "postgres: {url: 'postgres://u:4711#C4N4RY@db.example/x'}",
+		"slash in rabbit":        "rabbitmq: {url: 'amqp://u:4711/C4N4RY@mq.example'}",
+		"slash, and meant":       "{rabbitmq: {url: 'amqp://u:4711/C4N4RY@mq.example', insecure: true}}",
+		"slash in public url":    "as2: {public_url: 'https://u:4711/C4N4RY@x.example'}",
+		"large number in public": "as2: {public_url: 'https://u:4711471147/C4N4RY'}",
 	} {
 		_, _, err := Load(Options{File: write(t, "edihub.yaml", yaml)})
 		if err == nil {
 			t.Errorf("%s: no error", name)
 			continue
 		}
-		if strings.Contains(fmt.Sprintf("%+v", err), canary) {
+		if text := fmt.Sprintf("%+v", err); strings.Contains(text, canary) || strings.Contains(text, "4711") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -117,11 +117,32 @@ func CheckURL(raw string, schemes ...string) error {
 	}
 	if p := u.Port(); p != "" {
 		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
-			return fmt.Errorf("the URL's port %s is not between 1 and 65535", p)
+			// It is not shown: it may be the beginning of a password (see atBehindHost).
+			return fmt.Errorf("the URL's port is not between 1 and 65535")
 		}
+	}
+	if atBehindHost(raw) {
+		return fmt.Errorf("the URL has an @ behind its host; write %%40 if it belongs there, and no user or password")
 	}
 	return nil
 }
+
+// atBehindHost reports whether an @ stands behind the authority of a URL. A password with a /, ?
+// or # that is not escaped ends the authority early (RFC 3986 §3.2): what is taken for host and
+// port are then user and password, and nothing of such a URL may be shown.
+func atBehindHost(raw string) bool {
+	if _, rest, ok := strings.Cut(raw, "//"); ok {
+		raw = rest
+	}
+	end := strings.IndexAny(raw, "/?#")
+	return end >= 0 && strings.Contains(raw[end:], "@")
+}
+
+// The problem of a URL with an @ behind its host.
+const (
+	badEscape       = "an @ stands behind the host: the user or the password holds a character that must be escaped"
+	badEscapeRemedy = "write %2F for /, %3F for ?, %23 for # and %40 for @"
+)
 
 func (l *loader) tlsFiles(key string, t TLS) {
 	if t.Cert == "" && t.Key == "" {
@@ -198,6 +219,10 @@ func (l *loader) postgres() {
 		l.bad("postgres.url", "the value is not a postgres:// URL", "write postgres://user:password@host:5432/database?sslmode=verify-full")
 		return
 	}
+	if atBehindHost(c.Postgres.URL.Reveal()) {
+		l.bad("postgres.url", badEscape, badEscapeRemedy)
+		return
+	}
 	if c.Postgres.Insecure || postgresIsLocal(u) {
 		return
 	}
@@ -255,6 +280,10 @@ func (l *loader) amqpURL(key string, s Secret) {
 	u, err := url.Parse(s.Reveal())
 	if err != nil || (u.Scheme != "amqp" && u.Scheme != "amqps") || u.Hostname() == "" {
 		l.bad(key, "the value is not an amqp:// or amqps:// URL", "write amqps://user:password@host:5671/vhost")
+		return
+	}
+	if atBehindHost(s.Reveal()) {
+		l.bad(key, badEscape, badEscapeRemedy)
 		return
 	}
 	if u.Scheme == "amqp" && !l.config.RabbitMQ.Insecure && !loopbackHost(u.Hostname()) {
