@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"strings"
 	"time"
 
@@ -131,7 +132,7 @@ func (a *api) recoverPanic(next http.Handler) http.Handler {
 			if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(v)
 			}
-			a.Log.Error("admin_panic", zap.String("method", r.Method), zap.String("route", routeOf(r)), zap.Any("panic", v), zap.Stack("stack"))
+			a.Log.Error("admin_panic", zap.String("method", r.Method), zap.String("route", routeOf(r)), zap.String("panic", panicText(v)), zap.Stack("stack"))
 			if t.started {
 				panic(http.ErrAbortHandler) // the client must not take half an answer for a whole one
 			}
@@ -139,6 +140,15 @@ func (a *api) recoverPanic(next http.Handler) http.Handler {
 		}()
 		next.ServeHTTP(t, r)
 	})
+}
+
+// panicText tells what a panic is. Of a value that is no error of the runtime only the type is
+// told, because it may hold anything, payload and secrets too.
+func panicText(v any) string {
+	if e, ok := v.(runtime.Error); ok {
+		return e.Error()
+	}
+	return fmt.Sprintf("%T", v)
 }
 
 var errInternal = errors.New("internal")

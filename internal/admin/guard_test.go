@@ -3,12 +3,16 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/edihub/edihub/internal/clock"
 	"github.com/edihub/edihub/internal/pipeline"
@@ -174,11 +178,16 @@ func (panicking) Stages(context.Context) []pipeline.StageStatus {
 
 func TestPanicBecomesAProblemWithoutDetail(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *Options) { o.Pipeline = panicking{o.Pipeline} })
+	core, logs := observer.New(zap.DebugLevel)
+	r := newRig(t, func(o *Options) { o.Pipeline, o.Log = panicking{o.Pipeline}, zap.New(core) })
 	a := r.do(Viewer, "GET", "/v1/stages", "")
 	a.problem(t, http.StatusInternalServerError, "INTERNAL")
 	if strings.Contains(string(a.body), "hunter2") || strings.Contains(string(a.body), "goroutine") {
 		t.Errorf("the answer tells what happened inside: %s", a.body)
+	}
+	seen := logs.FilterMessage("admin_panic").All()
+	if len(seen) != 1 || seen[0].ContextMap()["panic"] != "string" || strings.Contains(fmt.Sprint(seen[0].ContextMap()), "hunter2") {
+		t.Errorf("the log tells the value of the panic, or nothing: %v", seen)
 	}
 }
 

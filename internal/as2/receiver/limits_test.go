@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -209,4 +210,38 @@ func FuzzReceive(f *testing.F) {
 			t.Fatalf("status %d, body %q", w.Code, w.Body.String())
 		}
 	})
+}
+
+// TestPanicTellsNoPayload has the hub panic with a piece of the message as its value: the sender
+// gets no answer and sends again, and the log has the type of the value and not the value.
+func TestPanicTellsNoPayload(t *testing.T) {
+	t.Parallel()
+	core, logs := observer.New(zap.DebugLevel)
+	var n atomic.Int64
+	h := newHub(t, func(_ *hub, o *Options) {
+		o.Log = zap.New(core)
+		o.Probe = func(string) {
+			if n.Add(1) == 1 {
+				panic("near BGM+220+4711")
+			}
+		}
+	})
+	body, fields := sent(t, acmeID(), "ACME AS2", "<1@acme>", []byte(orders), nil)
+	if a, err := h.try(Path, bytes.NewReader(body), fields...); err == nil {
+		t.Fatalf("an answer: HTTP %d", a.status)
+	}
+	wantDisposition(t, h.post(body, fields...).mdn(t, true), "processed")
+	if h.st.acceptedCount() != 1 {
+		t.Errorf("accepted %d", h.st.acceptedCount())
+	}
+	h.nothingLeft()
+	seen := logs.FilterMessage("as2_panic").All()
+	if len(seen) != 1 || seen[0].ContextMap()["panic"] != "string" {
+		t.Errorf("log %v", seen)
+	}
+	for _, e := range logs.All() {
+		if strings.Contains(e.Message+fmt.Sprint(e.ContextMap()), "4711") {
+			t.Errorf("the log tells the value of the panic: %v", e)
+		}
+	}
 }

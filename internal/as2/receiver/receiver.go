@@ -14,9 +14,12 @@ package receiver
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -202,6 +205,7 @@ func New(o Options) http.Handler {
 // ServeHTTP implements http.Handler.
 func (s *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{receiver: s, w: w, r: r, rc: http.NewResponseController(w), source: sourceOf(r.RemoteAddr), remote: remoteHost(r.RemoteAddr), at: s.Clock.Now()}
+	defer x.panicked()
 	// The deadlines of a kept connection are those of the request before.
 	x.writeUntil(0)
 	w.Header().Set("Server", s.Product)
@@ -216,6 +220,24 @@ func (s *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	x.id = edi.NewID(x.at)
 	x.run()
+}
+
+// panicked ends the connection of a request that made us panic, so that its sender sends again.
+// net/http would do the same and log the value of the panic, which may hold payload.
+func (x *exchange) panicked() {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if err, ok := v.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+		text := fmt.Sprintf("%T", v)
+		var known runtime.Error
+		if ok && errors.As(err, &known) {
+			text = known.Error()
+		}
+		x.Log.Error("as2_panic", zap.String("id", x.id.String()), zap.String("panic", text), zap.Stack("stack"))
+	}
+	panic(http.ErrAbortHandler)
 }
 
 // exchange is one request on its way.
