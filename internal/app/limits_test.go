@@ -137,8 +137,9 @@ func TestFullDisk(t *testing.T) {
 		o.Flags = map[string]string{"limits.min_free_disk": "1GiB"}
 		o.FreeSpace = func(dir string) (int64, error) {
 			looks.Add(1)
-			if full.Load() == 1 && filepath.Base(dir) != "spool" {
-				return 0, nil // the store's disk alone
+			spool := filepath.Base(dir) == "spool"
+			if full.Load() == 1 && !spool || full.Load() == 2 && spool {
+				return 0, nil
 			}
 			return free.Load(), nil
 		}
@@ -152,9 +153,14 @@ func TestFullDisk(t *testing.T) {
 				free.Store(1<<30 - 1)
 			}
 		},
-		"full behind the spool": func(on bool) {
+		"the store's disk full": func(on bool) {
 			if full.Store(0); on {
 				full.Store(1)
+			}
+		},
+		"the spool's disk full": func(on bool) {
+			if full.Store(0); on {
+				full.Store(2)
 			}
 		},
 	} {
