@@ -90,12 +90,18 @@ type file struct {
 	body  store.BodySource
 	src   *io.SectionReader
 	base  int64 // where src begins in the body
+	in    *ctxReader
 }
 
-// reader reads src and ends when ctx does, so that a time limit is honoured in a large file.
+// reader reads src and ends when ctx does, so that a time limit is honoured in a large file. A
+// split goes on under the context of its next step (within).
 func (f *file) reader(ctx context.Context) io.Reader {
-	return &ctxReader{ctx: ctx, r: io.NewSectionReader(f.src, 0, f.src.Size())}
+	f.in = &ctxReader{ctx: ctx, r: io.NewSectionReader(f.src, 0, f.src.Size())}
+	return f.in
 }
+
+// within lets the reader end with the context of a step: that of the step before has ended.
+func (f *file) within(ctx context.Context) { f.in.ctx = ctx }
 
 type ctxReader struct {
 	ctx context.Context

@@ -355,6 +355,48 @@ func TestSplitResumesAtEachStep(t *testing.T) {
 	}
 }
 
+// TestStepsHaveContextsOfTheirOwn ends the context of each step before the next one begins, as the
+// runner does; the file is longer than what a splitter reads at once.
+func TestStepsHaveContextsOfTheirOwn(t *testing.T) {
+	d := newDesk(t, "", "")
+	d.chunk = 1000
+	d.body = []byte(unb("ACME", "R1", many(6001), 6001))
+	ctx, cancel := context.WithCancel(context.Background())
+	out := parse.New(parse.Options{ChunkMessages: d.chunk}).Handle(ctx, d.task(0))
+	steps := 1
+	for ; ; steps++ {
+		if out.Verdict != pipeline.Done {
+			t.Fatalf("step %d: %v %s %s", steps, out.Verdict, out.Code, out.Detail)
+		}
+		d.apply(out)
+		cancel()
+		if out.More == nil {
+			break
+		}
+		ctx, cancel = context.WithCancel(context.Background())
+		out = out.More(ctx)
+	}
+	if steps != 15 || len(d.emitted) != 6001 { // 7 chunks, the decision, 7 pages
+		t.Errorf("%d steps, %d messages released", steps, len(d.emitted))
+	}
+}
+
+// TestNothingIsLeftWhenAllStepsHaveCommitted: the process ended, or reading ahead failed, between
+// the commit of the last step and the end of the work row.
+func TestNothingIsLeftWhenAllStepsHaveCommitted(t *testing.T) {
+	for _, file := range []string{unb("ACME", "R1", many(5), 5), unb("ACME", "R1", many(2), 2) + unb("ACME", "R2", many(1), 1), unb("ACME", "R1", many(1), 1)} {
+		d := newDesk(t, "", "")
+		d.chunk = 2
+		d.run(file, 0, 0)
+		all, emitted := int64(len(d.steps)), len(d.emitted)
+		d.run(file, all, 0)
+		last := d.steps[len(d.steps)-1]
+		if last.Verdict != pipeline.Done || last.More != nil || len(d.steps) != int(all)+1 || len(d.emitted) != emitted || len(last.Write.Messages)+len(last.Write.SaveMessages)+len(last.Claims) != 0 {
+			t.Errorf("after %d steps: %d steps more, %d of %d messages released again", all, len(d.steps)-int(all), len(d.emitted)-emitted, emitted)
+		}
+	}
+}
+
 func TestDuplicateInterchanges(t *testing.T) {
 	t.Parallel()
 	first := unb("ACME", "R1", many(7), 7)

@@ -43,8 +43,10 @@ type walker struct {
 	finish func(ctx context.Context) *pipeline.Outcome // the rest of a chunked interchange
 }
 
-// next computes the next step that has not committed, nil when ctx has ended.
+// next computes the next step that has not committed, nil when ctx has ended. Where all of them
+// have, because only the look behind the last one failed, nothing is left to do.
 func (w *walker) next(ctx context.Context) *pipeline.Outcome {
+	w.f.within(ctx)
 	for {
 		out := w.step(ctx)
 		if out == nil {
@@ -55,9 +57,12 @@ func (w *walker) next(ctx context.Context) *pipeline.Outcome {
 			return out
 		}
 		more := w.finish != nil || !w.atEnd()
-		if w.skip > 0 && more {
+		if w.skip > 0 {
 			w.skip--
-			continue
+			if more {
+				continue
+			}
+			out = &pipeline.Outcome{Verdict: pipeline.Done, Partner: out.Partner}
 		}
 		out.Release = w.f.release
 		if more {
