@@ -24,6 +24,7 @@ import (
 	"github.com/edihub/edihub/internal/broker/local"
 	"github.com/edihub/edihub/internal/clock"
 	"github.com/edihub/edihub/internal/config"
+	"github.com/edihub/edihub/internal/edi"
 	"github.com/edihub/edihub/internal/endpoint/dial"
 	"github.com/edihub/edihub/internal/endpoint/directory"
 	httpendpoint "github.com/edihub/edihub/internal/endpoint/http"
@@ -181,7 +182,7 @@ func (h *Hub) startPipeline(ctx context.Context) error {
 	h.atStop(func(context.Context) error { h.dialer.Close(); return nil })
 	h.ends = endpoints{
 		as2:       sender.New(sender.Options{Dial: h.dialer, Spool: h.spool, Clock: h.clock, Log: h.log, Probe: h.opt.Probe}),
-		directory: directory.New(directory.Options{Clock: h.clock}),
+		directory: directory.New(directory.Options{Clock: h.clock, Mine: h.isOurs, Probe: h.opt.Probe}),
 		http:      httpendpoint.New(httpendpoint.Options{Dialer: h.dialer, Clock: h.clock}),
 	}
 	stages := map[store.Stage]pipeline.Stage{
@@ -207,6 +208,12 @@ func (h *Hub) startPipeline(ctx context.Context) error {
 	h.atStop(h.pipeline.Stop)
 	h.metrics.Watch(observe.Sources{Store: h.store, Stages: h.pipeline.Stages, Connected: h.broker.Connected, Clock: h.clock})
 	return nil
+}
+
+// isOurs reports whether a delivery is in the store, which no other process has open.
+func (h *Hub) isOurs(delivery edi.ID) bool {
+	_, err := h.store.GetDelivery(context.Background(), delivery)
+	return err == nil
 }
 
 func settings(c *config.Config) map[store.Stage]pipeline.StageSettings {

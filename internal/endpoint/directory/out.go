@@ -11,11 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unicode"
 
 	"github.com/edihub/edihub/internal/clock"
+	"github.com/edihub/edihub/internal/edi"
 	"github.com/edihub/edihub/internal/partner"
 	"github.com/edihub/edihub/internal/pipeline/send"
 )
@@ -52,12 +54,22 @@ type Options struct {
 	// FileMode of delivered files; default 0600. Give the application's group the right to read
 	// with 0640 and a set-group-id directory.
 	FileMode os.FileMode
+	// Mine reports whether a delivery is of the hub that this process alone runs. Its temporary
+	// files that this endpoint is not writing are then what a dead process left behind. The
+	// default knows none.
+	Mine func(delivery edi.ID) bool
+	// Probe is called at named points ("before-rename", "after-rename"), so that a test can stop
+	// the process there.
+	Probe func(point string)
 }
 
 // Endpoint puts deliveries into directories. It is safe for concurrent use.
 type Endpoint struct {
 	options Options
 	files   fileSystem
+
+	mu   sync.Mutex
+	live map[string]bool // names of the temporary files that are being written
 }
 
 // fileSystem holds the steps that fail in ways that a test cannot bring about on a real disk.
@@ -75,13 +87,20 @@ func New(o Options) *Endpoint {
 	if o.FileMode == 0 {
 		o.FileMode = 0o600
 	}
-	return &Endpoint{options: o, files: fileSystem{rename: renameNew, syncDir: syncDir, copy: io.Copy}}
+	if o.Probe == nil {
+		o.Probe = func(string) {}
+	}
+	if o.Mine == nil {
+		o.Mine = func(edi.ID) bool { return false }
+	}
+	return &Endpoint{options: o, files: fileSystem{rename: renameNew, syncDir: syncDir, copy: io.Copy}, live: map[string]bool{}}
 }
 
 var _ send.Endpoint = (*Endpoint)(nil)
 
 // Prepare makes the out directory (0700) where it is missing and clears temporary files that a
-// crash left more than a day ago. It is meant for the start of the hub: Send itself never makes
+// crash left: those of our own deliveries (Options.Mine) at once, others after a day, because
+// another hub may be writing them. It is meant for the start of the hub: Send itself never makes
 // a directory, because one that is missing then is most likely not mounted.
 func (e *Endpoint) Prepare(dir *partner.Directory) error {
 	if dir.Out == "" {
@@ -90,25 +109,76 @@ func (e *Endpoint) Prepare(dir *partner.Directory) error {
 	if err := os.MkdirAll(dir.Out, 0o700); err != nil {
 		return fmt.Errorf("make the out directory: %w", err)
 	}
-	entries, err := os.ReadDir(dir.Out)
+	left, err := e.leftovers(dir.Out)
 	if err != nil {
 		return fmt.Errorf("read the out directory: %w", err)
 	}
+	for _, name := range left {
+		if err := os.Remove(filepath.Join(dir.Out, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("clear the out directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// leftovers lists the temporary files that nobody is writing any more.
+func (e *Endpoint) leftovers(dir string) ([]string, error) {
+	e.mu.Lock() // what begins later is not listed
+	defer e.mu.Unlock()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
 	old := e.options.Clock.Now().Add(-tempAge)
+	var names []string
 	for _, entry := range entries {
-		name := entry.Name()
-		if !strings.HasPrefix(name, tempPrefix) || !strings.HasSuffix(name, tempSuffix) || !entry.Type().IsRegular() {
+		id, temp := parseTemp(entry.Name())
+		if !temp || e.live[entry.Name()] || !entry.Type().IsRegular() {
+			continue
+		}
+		if id != (edi.ID{}) && e.options.Mine(id) {
+			names = append(names, entry.Name())
 			continue
 		}
 		info, err := entry.Info()
 		if err != nil || info.ModTime().After(old) {
 			continue // It went away, or somebody is writing it.
 		}
-		if err := os.Remove(filepath.Join(dir.Out, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("clear the out directory: %w", err)
-		}
+		names = append(names, entry.Name())
 	}
-	return nil
+	return names, nil
+}
+
+// parseTemp tells a temporary file, and whose it is where its name says so.
+func parseTemp(name string) (edi.ID, bool) {
+	middle, first := strings.CutPrefix(name, tempPrefix)
+	middle, last := strings.CutSuffix(middle, tempSuffix)
+	if !first || !last {
+		return edi.ID{}, false
+	}
+	at := strings.LastIndexByte(middle, '-')
+	id, err := edi.ParseID(middle[:max(0, at)])
+	if err != nil {
+		return edi.ID{}, true
+	}
+	return id, true
+}
+
+// begin makes a temporary file and remembers that it is being written; end forgets it.
+func (e *Endpoint) begin(dir string, id edi.ID) (*os.File, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f, err := os.CreateTemp(dir, tempPrefix+id.String()+"-*"+tempSuffix) // CreateTemp uses mode 0600.
+	if err == nil {
+		e.live[filepath.Base(f.Name())] = true
+	}
+	return f, err
+}
+
+func (e *Endpoint) end(temp string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.live, filepath.Base(temp))
 }
 
 // Send implements send.Endpoint. The file appears under its name whole and durable, or not at
@@ -139,10 +209,13 @@ func (e *Endpoint) Send(ctx context.Context, d *send.Delivery) send.Result {
 	if err != nil {
 		return failed(err)
 	}
+	defer e.end(temp)
+	e.options.Probe("before-rename")
 	if err := e.files.rename(temp, target); err != nil {
 		_ = os.Remove(temp) // What cannot be cleared now, Prepare clears later.
 		return e.notRenamed(ctx, err, dir.Out, name, d)
 	}
+	e.options.Probe("after-rename")
 	if err := e.files.syncDir(dir.Out); err != nil {
 		return unsynced(err)
 	}
@@ -218,7 +291,7 @@ func (e *Endpoint) compare(ctx context.Context, target string, d *send.Delivery)
 // write puts the payload under a temporary name of the same directory, which is on the same file
 // system, and makes it durable. The random part keeps two senders apart when a lease ran out.
 func (e *Endpoint) write(ctx context.Context, dir string, d *send.Delivery) (path string, err error) {
-	f, err := os.CreateTemp(dir, tempPrefix+d.ID.String()+"-*"+tempSuffix) // CreateTemp uses mode 0600.
+	f, err := e.begin(dir, d.ID)
 	if err != nil {
 		return "", err
 	}
@@ -226,6 +299,7 @@ func (e *Endpoint) write(ctx context.Context, dir string, d *send.Delivery) (pat
 		if err != nil {
 			_ = f.Close() // The first error is the one to tell.
 			_ = os.Remove(f.Name())
+			e.end(f.Name())
 		}
 	}()
 	payload := &payloadReader{ctx: ctx, r: io.NewSectionReader(d.Payload, 0, d.Payload.Size())}

@@ -368,6 +368,44 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
+// TestPrepareClearsOurOwnLeftovers of any age, and leaves what is being written or not ours.
+func TestPrepareClearsOurOwnLeftovers(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	dir := &partner.Directory{Out: out}
+	mine, running, theirs := edi.NewID(now), edi.NewID(now), edi.NewID(now)
+	e := New(Options{Mine: func(id edi.ID) bool { return id == mine || id == running }})
+	write(t, filepath.Join(out, ".edihub-"+mine.String()+"-1.tmp"), "half")
+	write(t, filepath.Join(out, ".edihub-"+running.String()+"-1.tmp"), "half")
+	write(t, filepath.Join(out, ".edihub-"+theirs.String()+"-1.tmp"), "theirs")
+	reached, proceed, done := make(chan struct{}), make(chan struct{}), make(chan send.Result)
+	e.options.Probe = func(point string) {
+		if point == "before-rename" {
+			close(reached)
+			<-proceed
+		}
+	}
+	d := delivery(out, "whole")
+	d.ID = running
+	go func() { done <- e.Send(context.Background(), d) }()
+	<-reached
+	if err := e.Prepare(dir); err != nil {
+		t.Error(err)
+	}
+	close(proceed)
+	if r := <-done; r.Status != send.Delivered {
+		t.Errorf("the send that was running: %+v", r)
+	}
+	name, err := FileName(d.Connection.Directory.Name, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, out, map[string]string{".edihub-" + theirs.String() + "-1.tmp": "theirs", name: "whole"})
+	if len(e.live) != 0 {
+		t.Errorf("still remembered: %v", e.live)
+	}
+}
+
 func TestDetailIsOneLine(t *testing.T) {
 	t.Parallel()
 	got := oneLine("a\nb\x1b" + strings.Repeat("ä", 400))
