@@ -52,8 +52,8 @@ bench: ## benchmarks, one table, ratios against a reference of the same run
 fuzz: ## every fuzzer for FUZZTIME each
 	./scripts/fuzz $(FUZZTIME)
 
-chaos: build ## the kill matrix, many rounds
-	EDIHUB_CHAOS_ROUNDS=10 $(GO) test -count=1 -timeout 30m -run 'Kill' ./internal/app/...
+chaos: ## the kill matrix, and many rounds of kills at random: EDIHUB_CHAOS_ROUNDS, EDIHUB_CHAOS_SEED
+	EDIHUB_CHAOS_ROUNDS=$${EDIHUB_CHAOS_ROUNDS:-10} $(GO) test -v -race -count=1 -timeout 30m -run '^TestKill' ./internal/app
 
 loadtest: build ## the load test of the README
 	./bin/edihub loadtest --messages 20000 --partners 20 --senders 16 --security none --ordering partner --duplicates 5 --poison 1

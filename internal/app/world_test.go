@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -14,7 +15,12 @@ import (
 	"github.com/edihub/edihub/internal/as2"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(hubDirVariable) != "" {
+		os.Exit(hubMain()) // the process of a hub that a test kills
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // keys of all tests of this package; a key takes long to make.
 var keys hubtest.Keyring
