@@ -80,6 +80,8 @@ type killWorld struct {
 	ends    []string      // how the processes ended
 	ready   []hubReady    // of the processes that came so far, the first left out
 	took    []time.Duration
+	readyAt time.Time                              // of the process that runs, until something arrived from it
+	resumed []time.Duration                        // from there to the first arrival
 	hold    func(r *peer.Received) <-chan struct{} // what an answer waits for
 
 	docs    map[string][]byte // UNH..UNT by document number
@@ -203,7 +205,7 @@ func (w *killWorld) supervise() {
 		if p.ready {
 			w.proc = p
 			if !first {
-				w.ready, w.took = append(w.ready, p.hubReady), append(w.took, p.took)
+				w.ready, w.took, w.readyAt = append(w.ready, p.hubReady), append(w.took, p.took), time.Now()
 			}
 		}
 		stop = w.stop
@@ -350,6 +352,9 @@ func (w *killWorld) take(ctx context.Context, r *peer.Received) error {
 	}
 	a := &killArrival{to: r.To, messageID: r.MessageID, payload: r.Payload, numbers: numbersIn(r.Payload)}
 	w.seen[r.MessageID] = a
+	if !w.readyAt.IsZero() {
+		w.resumed, w.readyAt = append(w.resumed, time.Since(w.readyAt)), time.Time{}
+	}
 	w.arrived = append(w.arrived, a)
 	return nil
 }
