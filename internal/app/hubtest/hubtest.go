@@ -6,6 +6,7 @@ package hubtest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -68,6 +69,7 @@ type Hub struct {
 	changed signal
 	running bool
 	n       int
+	parsed  map[edi.ID]bool // transmissions that the parser is through with
 }
 
 // New starts a hub.
@@ -80,7 +82,7 @@ func New(t testing.TB, o Options) *Hub {
 		o.Keys = &Keyring{}
 	}
 	h := &Hub{
-		Dir: t.TempDir(), t: t, o: o, ids: map[string]*peer.Identity{},
+		Dir: t.TempDir(), t: t, o: o, ids: map[string]*peer.Identity{}, parsed: map[edi.ID]bool{},
 		HTTP: &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 16}},
 	}
 	h.changed.c = make(chan struct{})
@@ -242,7 +244,11 @@ func (h *Hub) Settle() {
 // through a stage has left what it emitted.
 func (h *Hub) settled() string {
 	ctx, st := context.Background(), h.Store()
-	open := func(s store.Stage, id edi.ID) bool {
+	open := func(s store.Stage, id edi.ID, state string) bool {
+		switch state {
+		case store.StateDelivered, store.StateRejected, store.StateDuplicate, store.StateDiscarded, store.StateDone:
+			return false // nothing brings it back
+		}
 		row, err := st.GetWork(ctx, store.WorkKey{Stage: s, ID: id})
 		return err == nil && row.State != store.Dead && row.State != store.Discarded
 	}
@@ -252,8 +258,14 @@ func (h *Hub) settled() string {
 		h.t.Fatal(err)
 	}
 	for _, t := range ts {
-		if open(store.Parser, t.ID) {
+		if h.parsed[t.ID] {
+			continue
+		}
+		if open(store.Parser, t.ID, "") {
 			return "transmission " + t.ID.String()
+		}
+		if _, err := st.GetWork(ctx, store.WorkKey{Stage: store.Parser, ID: t.ID}); errors.Is(err, store.ErrNotFound) {
+			h.parsed[t.ID] = true
 		}
 	}
 	ics, err := st.ListInterchanges(ctx, f)
@@ -261,7 +273,7 @@ func (h *Hub) settled() string {
 		h.t.Fatal(err)
 	}
 	for _, ic := range ics {
-		if open(store.Parser, ic.ID) {
+		if open(store.Parser, ic.ID, ic.State) {
 			return "interchange " + ic.ID.String()
 		}
 	}
@@ -271,13 +283,13 @@ func (h *Hub) settled() string {
 	}
 	for _, s := range []store.Stage{store.Validator, store.Router} {
 		for _, m := range ms {
-			if open(s, m.ID) {
+			if open(s, m.ID, m.State) {
 				return "message " + m.ID.String()
 			}
 		}
 	}
 	for _, ic := range ics {
-		if open(store.Router, ic.ID) {
+		if open(store.Router, ic.ID, ic.State) {
 			return "interchange " + ic.ID.String()
 		}
 	}
@@ -286,7 +298,7 @@ func (h *Hub) settled() string {
 		h.t.Fatal(err)
 	}
 	for _, d := range ds {
-		if open(store.Sender, d.ID) {
+		if open(store.Sender, d.ID, d.State) {
 			return "delivery " + d.ID.String() + " " + d.State + " " + d.Code
 		}
 	}
