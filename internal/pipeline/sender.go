@@ -46,7 +46,7 @@ type sender struct {
 	flying   map[store.WorkKey]*flight
 	answered []*flight // to be recorded
 	slots    int       // sends that count against the workers
-	runs     int // runs in the air
+	runs     int       // runs in the air
 	asking   bool
 	busy     bool // a transaction runs
 	stopping bool
