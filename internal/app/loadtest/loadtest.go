@@ -37,6 +37,7 @@ type Options struct {
 	Mix            string // "invoic=34,850=33,ubl=33"
 	Security       string // none | signed | signed+encrypted
 	Ordering       string // none | partner
+	Intake         string // as2 | http | directory
 	Size           int    // bytes of a document, about
 	Duplicates     float64
 	Poison         float64
@@ -75,6 +76,7 @@ type Result struct {
 	Security             string   `json:"security"`
 	Mix                  string   `json:"mix"`
 	Ordering             string   `json:"ordering"`
+	Intake               string   `json:"intake"`
 	TimedOut             bool     `json:"timed_out,omitempty"`
 	PerLane              []int    `json:"per_lane,omitempty"`
 	Problems             []string `json:"problems,omitempty"`
@@ -94,9 +96,10 @@ type Latency struct {
 	Max float64 `json:"max"`
 }
 
-// Good reports whether the run proved what it is for.
+// Good reports whether the run proved what it is for. A run of which the hub took nothing proves
+// nothing.
 func (r *Result) Good() bool {
-	return r.Lost == 0 && r.Duplicated == 0 && r.OutOfOrder == 0 && r.Altered == 0 && r.UnexpectedEnd == 0 && r.Acks.Right == r.Acks.Expected && !r.TimedOut
+	return r.Accepted > 0 && r.Lost == 0 && r.Duplicated == 0 && r.OutOfOrder == 0 && r.Altered == 0 && r.UnexpectedEnd == 0 && r.Acks.Right == r.Acks.Expected && !r.TimedOut
 }
 
 // Defaults fills what was not said.
@@ -120,6 +123,9 @@ func (o *Options) Defaults() error {
 	if o.Ordering == "" {
 		o.Ordering = "partner"
 	}
+	if o.Intake == "" {
+		o.Intake = IntakeAS2
+	}
 	if o.Timeout <= 0 {
 		o.Timeout = 10 * time.Minute
 	}
@@ -134,6 +140,8 @@ func (o *Options) Defaults() error {
 		return fmt.Errorf("--security %q: use none, signed or signed+encrypted", o.Security)
 	case o.Ordering != "none" && o.Ordering != "partner":
 		return fmt.Errorf("--ordering %q: use none or partner", o.Ordering)
+	case o.Intake != IntakeAS2 && o.Intake != IntakeHTTP && o.Intake != IntakeDirectory:
+		return fmt.Errorf("--intake %q: use as2, http or directory", o.Intake)
 	case o.Duplicates < 0 || o.Duplicates > 100 || o.Poison < 0 || o.Poison > 100:
 		return errors.New("--duplicates and --poison are percentages, 0 to 100")
 	case o.Partners > 1000 || o.Senders > 1000:
@@ -177,6 +185,7 @@ type run struct {
 	security peer.Security
 	url      string
 	client   *http.Client
+	intake   intake
 	proof    *proof
 
 	posted  atomic.Int64
@@ -288,6 +297,9 @@ func (r *run) setUp(ctx context.Context) (*http.Server, error) {
 	}
 	r.url = "http://" + r.hub.AS2Addr() + "/as2"
 	r.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * r.o.Senders, DisableCompression: true}}
+	if r.intake, err = r.newIntake(); err != nil {
+		return nil, errors.Join(err, r.hub.Stop(context.WithoutCancel(ctx)), sink.Close())
+	}
 	return sink, nil
 }
 
@@ -372,9 +384,20 @@ func (r *run) records(ids []*peer.Identity, sink string, now time.Time) (*partne
 		fmt.Fprintf(&b, "  - {id: c-%s, as2: {id: %s, own: hub, url: \"http://%s/as2\", sign: %s, encrypt: %s, require: %s, mdn: {mode: sync, signed: %v}}%s, in_flight: 4, retry: {first: 200ms, max: 2s}}\n",
 			id.AS2ID, id.AS2ID, sink, sign, encrypt, require, sec.Sign, certs)
 	}
+	from := "c-"
+	if r.o.Intake == IntakeDirectory {
+		from = "d-"
+		for i := 1; i <= r.o.Partners; i++ {
+			fmt.Fprintf(&b, "  - {id: d-%s, directory: {in: %q}}\n", senderID(i), r.inFolder(i))
+		}
+	}
 	b.WriteString("partners:\n")
-	for _, id := range ids[1:] {
-		fmt.Fprintf(&b, "  - {id: p-%s, connections: [c-%s], identifiers: [\"edifact:ZZ:%s\", \"x12:ZZ:%s\", \"peppol:0088:%s\"]}\n", id.AS2ID, id.AS2ID, id.AS2ID, id.AS2ID, id.AS2ID)
+	for i, id := range ids[1:] {
+		way := "c-"
+		if i < r.o.Partners {
+			way = from
+		}
+		fmt.Fprintf(&b, "  - {id: p-%s, connections: [%s%s], identifiers: [\"edifact:ZZ:%s\", \"x12:ZZ:%s\", \"peppol:0088:%s\"]}\n", id.AS2ID, way, id.AS2ID, id.AS2ID, id.AS2ID, id.AS2ID)
 	}
 	fmt.Fprintf(&b, "agreements:\n  - {match: {}, role: endpoint, split: messages, on_poison: skip, acks: {ubl: none}, ordering: {by: %s}}\nroutes:\n", r.o.Ordering)
 	for i := 1; i <= r.o.Partners; i++ {

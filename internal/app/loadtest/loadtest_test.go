@@ -3,6 +3,7 @@ package loadtest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,8 +19,15 @@ func TestLoadProvesItself(t *testing.T) {
 		{Messages: 240, Partners: 6, Senders: 4, Security: "none", Ordering: "partner", Duplicates: 10, Poison: 10, Size: 2 << 10},
 		{Messages: 60, Partners: 3, Senders: 3, Security: "signed+encrypted", Ordering: "partner", Duplicates: 10, Poison: 10, Size: 2 << 10},
 		{Messages: 120, Partners: 4, Senders: 8, Security: "none", Ordering: "none", PerInterchange: 5, Size: 1 << 10},
+		{Messages: 120, Partners: 3, Senders: 3, Intake: IntakeHTTP, Duplicates: 10, Poison: 10, Size: 2 << 10},
+		{Messages: 120, Partners: 3, Senders: 3, Intake: IntakeDirectory, Duplicates: 10, Poison: 10, Size: 2 << 10},
+		{Messages: 40, Partners: 2, Senders: 2, Mix: "invoic=1,850=1", Poison: 10, Size: 1 << 10},
+		{Messages: 20, Partners: 2, Senders: 2, Mix: "ubl=1", Intake: IntakeHTTP, Size: 4 << 10},
 	} {
-		t.Run(fmt.Sprintf("%s, %s, %d an interchange", o.Security, o.Ordering, o.PerInterchange), func(t *testing.T) {
+		if err := o.Defaults(); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(fmt.Sprintf("%s, %s, %s, %s, %d an interchange", o.Intake, o.Mix, o.Security, o.Ordering, o.PerInterchange), func(t *testing.T) {
 			o.Timeout = 2 * time.Minute
 			res, err := Run(context.Background(), o)
 			if err != nil {
@@ -45,6 +53,61 @@ func TestLoadProvesItself(t *testing.T) {
 	}
 }
 
+// The rate bounds how fast messages are posted, and the delay how fast they are delivered. Only
+// lower bounds of time are looked at: no busy machine makes them fail.
+func TestRateAndSinkDelay(t *testing.T) {
+	t.Parallel()
+	o := Options{Messages: 30, Partners: 3, Senders: 3, Size: 1 << 10, Rate: 100, SinkDelay: 40 * time.Millisecond, Timeout: 2 * time.Minute}
+	res, err := Run(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !res.Good() || res.Delivered != o.Messages {
+		t.Fatalf("not all was delivered: %+v", res)
+	}
+	if least := float64(o.Messages-1) / o.Rate; res.ElapsedS < least {
+		t.Errorf("%d messages at %.0f a second took %.3f s, want at least %.3f s", o.Messages, o.Rate, res.ElapsedS, least)
+	}
+	if res.LatencyMS.P50 < 40 {
+		t.Errorf("half of the messages had their proof after %.1f ms, the receivers take 40 ms", res.LatencyMS.P50)
+	}
+}
+
+// Receivers that take messages and never answer hold up nobody else: all that is for the others
+// is delivered while they hang.
+func TestHangingReceiversHoldUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	o := Options{Messages: 200, Partners: 10, Senders: 10, Hang: 2, Size: 1 << 10, Timeout: 2 * time.Minute}
+	res, err := Run(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !res.Good() || res.Accepted != o.Messages || res.Delivered != 160 {
+		t.Fatalf("want 160 of 200 delivered: %+v", res)
+	}
+	for i, n := range res.PerLane {
+		if want := 20; (i < o.Hang && n != 0) || (i >= o.Hang && n != want) {
+			t.Errorf("receiver %d got %d messages: %v", i+1, n, res.PerLane)
+		}
+	}
+}
+
+func TestWrongOptions(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]Options{
+		"--intake":   {Intake: "ftp"},
+		"--security": {Security: "sealed"},
+		"--ordering": {Ordering: "document"},
+		"--mix":      {Mix: "desadv=1"},
+		"--poison":   {Poison: 101},
+		"--partners": {Partners: 1001},
+	} {
+		if _, err := Run(context.Background(), o); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+}
+
 // A proof that cannot fail proves nothing: each fault must be seen.
 func TestProofSeesFaults(t *testing.T) {
 	t.Parallel()
@@ -56,7 +119,7 @@ func TestProofSeesFaults(t *testing.T) {
 		for _, d := range docs {
 			b, spans := interchange([]document{d}, 600)
 			p.register([]document{d}, b, spans)
-			p.answered([]document{d}, true)
+			p.answered([]document{d}, receipt{taken: true})
 		}
 		return p
 	}

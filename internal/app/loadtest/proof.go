@@ -6,14 +6,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/edihub/edihub/internal/app/peer"
-	"github.com/edihub/edihub/internal/as2"
 	"github.com/edihub/edihub/internal/edi"
 	"github.com/edihub/edihub/internal/pipeline"
 	"github.com/edihub/edihub/internal/store"
@@ -108,8 +106,8 @@ const repeatAfter = 3
 // repeat is a file that comes again.
 type repeat struct {
 	file   file
-	wire   *peer.Wire
-	answer []byte
+	parcel parcel
+	proof  []byte // what the first post was answered with
 	due    int
 }
 
@@ -117,19 +115,18 @@ type repeat struct {
 func (r *run) postFile(ctx context.Context, p *plan, f *file) error {
 	payload, spans := interchange(f.docs, r.o.Size)
 	p.n++
-	wire, err := r.prepare(p, f.docs[0].kind, payload)
+	parcel, err := r.pack(p, f.docs[0].kind, payload)
 	if err != nil {
 		return err
 	}
 	r.proof.register(f.docs, payload, spans)
-	a, err := r.send(ctx, wire, len(f.docs))
+	a, err := r.send(ctx, parcel, len(f.docs))
 	if err != nil {
 		return err
 	}
-	ok := a.MDN != nil && a.MDN.Outcome == as2.Positive
-	r.proof.answered(f.docs, ok)
-	if f.again && ok {
-		p.repeats = append(p.repeats, repeat{file: *f, wire: wire, answer: a.Body, due: p.n + repeatAfter})
+	r.proof.answered(f.docs, a)
+	if f.again && a.taken {
+		p.repeats = append(p.repeats, repeat{file: *f, parcel: parcel, proof: a.proof, due: p.n + repeatAfter})
 	}
 	for len(p.repeats) > 0 && (p.repeats[0].due <= p.n || len(p.files) == 0) {
 		rep := p.repeats[0]
@@ -146,38 +143,37 @@ func payloadOf(rep *repeat, size int) []byte {
 	return b
 }
 
-func (r *run) prepare(p *plan, k kind, payload []byte) (*peer.Wire, error) {
+func (r *run) pack(p *plan, k kind, payload []byte) (parcel, error) {
 	p.posts++
-	return peer.Prepare(&peer.Message{
-		URL: r.url, From: r.senders[p.lane-1], To: r.self, MessageID: fmt.Sprintf("<lt-%d-%d@loadtest>", p.lane, p.posts),
-		Media: k.media(), Payload: payload, Security: r.security, At: time.Now(),
-	})
+	return r.intake.pack(p, k, payload)
 }
 
-// postAgain repeats a file: half as the same AS2 message, whose MDN must be the same bytes, half
-// as the same interchange under a new Message-ID.
+// postAgain repeats a file: half as the same post (AS2 message, Idempotency-Key), whose answer
+// must be the same, half as the same interchange in a post of its own. A folder knows no posts:
+// there the second kind is all there is.
 func (r *run) postAgain(ctx context.Context, p *plan, rep *repeat, payload []byte) error {
-	wire := rep.wire
-	if !rep.file.same {
+	same := rep.file.same && rep.proof != nil
+	again := rep.parcel
+	if !same {
 		var err error
-		if wire, err = r.prepare(p, rep.file.docs[0].kind, payload); err != nil {
+		if again, err = r.pack(p, rep.file.docs[0].kind, payload); err != nil {
 			return err
 		}
 	}
-	a, err := r.send(ctx, wire, len(rep.file.docs))
+	a, err := r.send(ctx, again, len(rep.file.docs))
 	if err != nil {
 		return err
 	}
 	r.proof.mu.Lock()
 	defer r.proof.mu.Unlock()
 	switch {
-	case a.MDN == nil || a.MDN.Outcome != as2.Positive:
-		r.proof.problem("the repeat of %s was answered with HTTP %d", rep.file.docs[0].number, a.Status)
+	case !a.taken:
+		r.proof.problem("the repeat of %s was answered with %s", rep.file.docs[0].number, a.status)
 		r.proof.res.Refused += len(rep.file.docs)
 		return nil
-	case rep.file.same && !bytes.Equal(a.Body, rep.answer):
-		r.proof.problem("the repeat of %s got another MDN", rep.file.docs[0].number)
-	case rep.file.same:
+	case same && !bytes.Equal(a.proof, rep.proof):
+		r.proof.problem("the repeat of %s got another answer", rep.file.docs[0].number)
+	case same:
 		r.proof.sameAgain += len(rep.file.docs)
 	}
 	r.proof.res.Accepted += len(rep.file.docs)
@@ -185,30 +181,30 @@ func (r *run) postAgain(ctx context.Context, p *plan, rep *repeat, payload []byt
 }
 
 // send posts, waiting where the hub says that it is busy, as a partner would.
-func (r *run) send(ctx context.Context, w *peer.Wire, docs int) (*peer.Answer, error) {
+func (r *run) send(ctx context.Context, w parcel, docs int) (receipt, error) {
 	if r.tokens != nil {
 		select {
 		case <-r.tokens:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return receipt{}, context.Cause(ctx)
 		}
 	}
 	r.proof.mu.Lock()
 	r.proof.res.Submitted += docs
 	r.proof.mu.Unlock()
 	for {
-		a, err := w.Post(ctx, r.client)
+		a, err := w.post(ctx)
 		if err != nil {
-			return nil, err
+			return receipt{}, err
 		}
-		if a.Status != http.StatusServiceUnavailable {
+		if !a.busy {
 			r.o.Progress(int(r.posted.Add(1)), r.planned)
 			return a, nil
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return receipt{}, context.Cause(ctx)
 		}
 	}
 }
@@ -222,13 +218,13 @@ func (p *proof) register(docs []document, payload []byte, spans []span) {
 	}
 }
 
-func (p *proof) answered(docs []document, ok bool) {
+func (p *proof) answered(docs []document, a receipt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range docs {
-		if !ok {
+		if !a.taken {
 			p.res.Refused++
-			p.problem("%s was refused", docs[i].number)
+			p.problem("%s was refused: %s", docs[i].number, a.status)
 			continue
 		}
 		p.res.Accepted++
@@ -359,6 +355,16 @@ func between(b []byte, before, after string) string {
 
 // settle waits until everything has ended, but what receivers that hang hold up.
 func (p *proof) settle(ctx context.Context) error {
+	refused, err := p.r.intake.settled(ctx)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.res.Refused += refused
+	if refused > 0 {
+		p.problem("the hub refused %d files after it had taken them", refused)
+	}
+	p.mu.Unlock()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -439,7 +445,9 @@ func (p *proof) result(ctx context.Context) (*Result, error) {
 			p.problem("%s is %s and was delivered", number, t.state)
 		}
 	}
-	res.ElapsedS = float64(last.Sub(p.r.begun).Milliseconds()) / 1000
+	if res.Delivered > 0 {
+		res.ElapsedS = float64(last.Sub(p.r.begun).Milliseconds()) / 1000
+	}
 	if res.ElapsedS > 0 {
 		res.MessagesPerS = round(float64(res.Delivered) / res.ElapsedS)
 	}
@@ -451,7 +459,7 @@ func (p *proof) result(ctx context.Context) (*Result, error) {
 		return round(latencies[min(len(latencies)-1, int(q*float64(len(latencies))))])
 	}
 	res.LatencyMS = Latency{P50: at(0.5), P95: at(0.95), P99: at(0.99), Max: at(1)}
-	res.Profile, res.Security, res.Mix, res.Ordering = "embedded", p.r.o.Security, p.r.o.Mix, p.r.o.Ordering
+	res.Profile, res.Security, res.Mix, res.Ordering, res.Intake = "embedded", p.r.o.Security, p.r.o.Mix, p.r.o.Ordering, p.r.o.Intake
 	if p.r.o.Hang > 0 {
 		res.PerLane = p.perLane[1:]
 	}
