@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -13,9 +12,6 @@ import (
 	"github.com/edihub/edihub/internal/app"
 	"github.com/edihub/edihub/internal/observe"
 )
-
-// stopWithin is how long a hub may take to stop.
-const stopWithin = 4500 * time.Millisecond
 
 func newServeCommand(e *environment) *cobra.Command {
 	cmd := &cobra.Command{
@@ -49,7 +45,7 @@ certificates and partner records again.`,
 			log.Warn("stdout", zap.Error(err))
 		}
 		reloadUntil(cmd.Context(), hub, log)
-		ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
+		ctx, cancel := context.WithTimeout(context.Background(), app.StopWithin)
 		defer cancel()
 		if err := hub.Stop(ctx); err != nil {
 			log.Warn("stopped_early", zap.Error(err))

@@ -43,6 +43,10 @@ import (
 // ErrProfile is returned for a profile that this program does not carry yet.
 var ErrProfile = errors.New("only the embedded profile is in this program; set profile: embedded")
 
+// StopWithin is how long a program gives Stop: a hub that is told to end has ended within 5 s,
+// half a second of which is for the process around it.
+const StopWithin = 4500 * time.Millisecond
+
 // Options of a Hub. Config is required.
 type Options struct {
 	Config *config.Config

@@ -17,6 +17,7 @@ import (
 	"github.com/edihub/edihub/internal/app"
 	"github.com/edihub/edihub/internal/app/peer"
 	"github.com/edihub/edihub/internal/as2"
+	"github.com/edihub/edihub/internal/clock"
 	"github.com/edihub/edihub/internal/config"
 	"github.com/edihub/edihub/internal/partner"
 )
@@ -26,8 +27,12 @@ type Options struct {
 	Pause time.Duration // between two posts; default 2 s
 	Posts int           // 0: until ctx ends
 	Log   *zap.Logger
+	Clock clock.Clock                   // the system's
 	Say   func(format string, a ...any) // one line for a person
 }
+
+// deliveredWithin is how long the demo waits for an order to arrive.
+const deliveredWithin = 30 * time.Second
 
 // records of the demo: acme sends, globex receives, and the other way round.
 const records = `
@@ -49,6 +54,10 @@ func Run(ctx context.Context, o Options) error {
 	if o.Pause <= 0 {
 		o.Pause = 2 * time.Second
 	}
+	if o.Clock == nil {
+		o.Clock = clock.System{}
+	}
+	now := o.Clock.Now()
 	dir, err := os.MkdirTemp("", "edihub-demo-")
 	if err != nil {
 		return fmt.Errorf("temporary folder: %w", err)
@@ -56,7 +65,7 @@ func Run(ctx context.Context, o Options) error {
 	defer os.RemoveAll(dir) //nolint:errcheck // A temporary folder.
 	ids := map[string]*peer.Identity{}
 	for _, name := range []string{"DEMOHUB", "ACME", "GLOBEX"} {
-		id, err := peer.NewIdentity(name, time.Now())
+		id, err := peer.NewIdentity(name, now)
 		if err != nil {
 			return err
 		}
@@ -72,7 +81,7 @@ func Run(ctx context.Context, o Options) error {
 	security := peer.Security{Sign: true, Encrypt: true}
 	arrived := make(chan *peer.Received, 64)
 	sink := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: &peer.Sink{
-		Hub: ids["DEMOHUB"], Receivers: map[string]*peer.Identity{"ACME": ids["ACME"], "GLOBEX": ids["GLOBEX"]}, Security: security, Now: time.Now,
+		Hub: ids["DEMOHUB"], Receivers: map[string]*peer.Identity{"ACME": ids["ACME"], "GLOBEX": ids["GLOBEX"]}, Security: security, Now: o.Clock.Now,
 		Take: func(ctx context.Context, m *peer.Received) error {
 			select {
 			case arrived <- m:
@@ -84,7 +93,7 @@ func Run(ctx context.Context, o Options) error {
 	}}
 	go func() { _ = sink.Serve(ln) }()
 	defer sink.Close() //nolint:errcheck // Ends with the demo.
-	reg, err := partner.Parse(fmt.Appendf(nil, records, ids["DEMOHUB"].CertFile, ids["DEMOHUB"].KeyFile, ids["ACME"].CertFile, ids["GLOBEX"].CertFile, ln.Addr()), dir, partner.LoadOptions{Now: time.Now()})
+	reg, err := partner.Parse(fmt.Appendf(nil, records, ids["DEMOHUB"].CertFile, ids["DEMOHUB"].KeyFile, ids["ACME"].CertFile, ids["GLOBEX"].CertFile, ln.Addr()), dir, partner.LoadOptions{Now: now})
 	if err != nil {
 		return fmt.Errorf("demo records: %w", err)
 	}
@@ -92,7 +101,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("demo configuration: %w", err)
 	}
-	hub, err := app.New(app.Options{Config: cfg, Registry: reg, Log: o.Log})
+	hub, err := app.New(app.Options{Config: cfg, Registry: reg, Log: o.Log, Clock: o.Clock})
 	if err != nil {
 		return err
 	}
@@ -103,7 +112,7 @@ func Run(ctx context.Context, o Options) error {
 	o.Say("as2      http://%s/as2", hub.AS2Addr())
 	o.Say("data     %s  (edihub message list --data %s)", cfg.Data, cfg.Data)
 	err = post(ctx, &o, hub, ids, security, arrived)
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4500*time.Millisecond)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), app.StopWithin)
 	defer cancel()
 	return errors.Join(err, hub.Stop(stop))
 }
@@ -119,15 +128,15 @@ func post(ctx context.Context, o *Options, hub *app.Hub, ids map[string]*peer.Id
 		payload := order(from, to, n)
 		wire, err := peer.Prepare(&peer.Message{
 			URL: "http://" + hub.AS2Addr() + "/as2", From: ids[from], To: ids["DEMOHUB"], MessageID: fmt.Sprintf("<demo-%d@%s>", n, from),
-			Media: "application/EDIFACT", Payload: payload, Security: security, At: time.Now(),
+			Media: "application/EDIFACT", Payload: payload, Security: security, At: o.Clock.Now(),
 		})
 		if err != nil {
 			return err
 		}
-		began := time.Now()
+		began := o.Clock.Now()
 		a, err := wire.Post(ctx, client)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // The demo was ended.
+			return nil // the demo was ended
 		}
 		if err != nil {
 			return err
@@ -135,25 +144,41 @@ func post(ctx context.Context, o *Options, hub *app.Hub, ids map[string]*peer.Id
 		if a.MDN == nil || a.MDN.Outcome != as2.Positive {
 			return fmt.Errorf("the hub answered order %d with HTTP %d and no positive MDN", n, a.Status)
 		}
-		o.Say("order %-4d %s -> %s   signed MDN after %s", n, from, to, time.Since(began).Round(time.Millisecond))
-		select {
-		case m := <-arrived:
-			o.Say("           delivered to %s as %s, %d bytes, after %s", m.To, m.MessageID, len(m.Payload), time.Since(began).Round(time.Millisecond))
-		case <-ctx.Done():
-			return nil
-		case <-time.After(30 * time.Second):
-			return fmt.Errorf("order %d was not delivered within 30 s", n)
+		o.Say("order %-4d %s -> %s   signed MDN after %s", n, from, to, o.Clock.Now().Sub(began).Round(time.Millisecond))
+		if err := await(ctx, o, n, began, arrived); err != nil {
+			return err
 		}
-		if o.Posts > 0 && n == o.Posts {
-			return nil
-		}
-		select {
-		case <-time.After(o.Pause):
-		case <-ctx.Done():
+		if n == o.Posts || !o.wait(ctx, o.Pause) {
 			return nil
 		}
 	}
 	return nil
+}
+
+// await waits for the delivery of the nth order, or for the end of the demo.
+func await(ctx context.Context, o *Options, n int, began time.Time, arrived <-chan *peer.Received) error {
+	late, stop := o.Clock.NewTimer(deliveredWithin)
+	defer stop()
+	select {
+	case m := <-arrived:
+		o.Say("           delivered to %s as %s, %d bytes, after %s", m.To, m.MessageID, len(m.Payload), o.Clock.Now().Sub(began).Round(time.Millisecond))
+	case <-late:
+		return fmt.Errorf("order %d was not delivered within %s", n, deliveredWithin)
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// wait pauses; false means that the demo was ended.
+func (o *Options) wait(ctx context.Context, d time.Duration) bool {
+	over, stop := o.Clock.NewTimer(d)
+	defer stop()
+	select {
+	case <-over:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func order(from, to string, n int) []byte {
