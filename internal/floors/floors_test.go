@@ -20,6 +20,7 @@ var floorOf = map[string]int{
 	"internal/app":          5,
 	"internal/app/demo":     5,
 	"internal/app/loadtest": 5,
+	"internal/app/measure":  5,
 	"internal/admin":        4,
 	"internal/as2/receiver": 4,
 	"internal/as2/sender":   4,
@@ -61,6 +62,7 @@ var sameFloor = map[string][]string{
 	"internal/app/demo":        {"internal/app", "internal/app/peer"},
 	"internal/app/hubtest":     {"internal/app", "internal/app/peer"},
 	"internal/app/loadtest":    {"internal/app", "internal/app/peer"},
+	"internal/app/measure":     {"internal/app", "internal/app/peer", "internal/app/loadtest"},
 	"internal/pipeline":        {"internal/pipeline/send"},
 }
 

@@ -80,6 +80,14 @@ type Result struct {
 	TimedOut             bool     `json:"timed_out,omitempty"`
 	PerLane              []int    `json:"per_lane,omitempty"`
 	Problems             []string `json:"problems,omitempty"`
+	// Lanes has what each receiver got, for programs that run a load test.
+	Lanes []Lane `json:"-"`
+}
+
+// Lane is one sender and its receiver.
+type Lane struct {
+	Delivered int           // documents that arrived
+	Last      time.Duration // from the first post of the run to the last of those
 }
 
 // Acks counts acknowledgements.

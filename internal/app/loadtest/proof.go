@@ -30,7 +30,7 @@ type proof struct {
 	good      int // documents that must be delivered
 	arrived   int
 	hanging   int // of the good ones, those for receivers that hang
-	perLane   []int
+	perLane   []Lane
 	sameAgain int // repeats of an AS2 message that were answered with the same bytes
 }
 
@@ -50,7 +50,7 @@ type track struct {
 }
 
 func newProof(r *run) *proof {
-	return &proof{r: r, hang: make(chan struct{}), docs: map[string]*track{}, last: map[int]int{}, inHand: map[handKey]int{}, perLane: make([]int, r.o.Partners+1)}
+	return &proof{r: r, hang: make(chan struct{}), docs: map[string]*track{}, last: map[int]int{}, inHand: map[handKey]int{}, perLane: make([]Lane, r.o.Partners+1)}
 }
 
 func (p *proof) release() { close(p.hang) }
@@ -283,7 +283,8 @@ func (p *proof) take(ctx context.Context, m *peer.Received) error {
 		}
 		t.first = m.MessageID
 		p.arrived++
-		p.perLane[lane]++
+		p.perLane[lane].Delivered++
+		p.perLane[lane].Last = time.Since(p.r.begun)
 		if sha256.Sum256(content) != t.hash {
 			p.res.Altered++
 			p.problem("the bytes of %s were altered", number)
@@ -460,8 +461,11 @@ func (p *proof) result(ctx context.Context) (*Result, error) {
 	}
 	res.LatencyMS = Latency{P50: at(0.5), P95: at(0.95), P99: at(0.99), Max: at(1)}
 	res.Profile, res.Security, res.Mix, res.Ordering, res.Intake = "embedded", p.r.o.Security, p.r.o.Mix, p.r.o.Ordering, p.r.o.Intake
+	res.Lanes = p.perLane[1:]
 	if p.r.o.Hang > 0 {
-		res.PerLane = p.perLane[1:]
+		for _, l := range res.Lanes {
+			res.PerLane = append(res.PerLane, l.Delivered)
+		}
 	}
 	return res, nil
 }
