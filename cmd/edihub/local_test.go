@@ -115,6 +115,18 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	edihub(nil, "", "check", "--config", file).want(t, 0, "WARNING", "knows nobody")
 	edihub(nil, "", "check", "--config", file, "--partners-file", filepath.Join(dir, "partners.yaml")).want(t, 2, "partners.yaml")
 
+	// What an endpoint could not use is refused when it is read, with line and remedy.
+	for connection, words := range map[string][]string{
+		`{id: x, directory: {out: out, name: "{sendr}.edi"}}`: {"{sendr}", "did you mean {sender}?", "{control_ref}"},
+		`{id: x, directory: {out: out, name: "../{id}.edi"}}`: {"no folders"},
+		`{id: x, http: {url: "erp.example/edi"}}`:             {"scheme", "write for example https://"},
+		`{id: x, http: {url: "https:///edi"}}`:                {"names no host", "write for example https://"},
+		`{id: x, http: {}}`:                                   {"the URL is missing", "add url: https://"},
+	} {
+		at, bad := checkDir(t, strings.Replace(records, "connections:\n", "connections:\n  - "+connection+"\n", 1))
+		edihub(nil, "", "check", "--config", bad).want(t, 2, append(words, filepath.Join(at, "partners.yaml")+":5")...)
+	}
+
 	write(t, filepath.Join(dir, "data"), "a file")
 	edihub(nil, "", "check", "--config", file).want(t, 1, "not a folder")
 }

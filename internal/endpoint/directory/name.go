@@ -20,14 +20,9 @@ const (
 	maxName  = 200 // bytes of a name; file systems allow 255
 )
 
-// ErrPattern is the error of a file name pattern that cannot be used.
+// ErrPattern is the error of a file name pattern that cannot be used. Partner records are refused
+// for more than this, so that no delivery meets it.
 var ErrPattern = errors.New("file name pattern")
-
-// CheckPattern says what is wrong with a pattern, nil if nothing is. The error is an ErrPattern.
-func CheckPattern(pattern string) error {
-	_, err := expand(pattern, func(string) string { return "x" })
-	return err
-}
 
 // FileName returns the name of a delivery's file: always one plain name that every file system
 // takes, whatever the envelope said. It is the same for each retry; a resend "as new" has its

@@ -2,6 +2,7 @@ package directory
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/edihub/edihub/internal/edi"
+	"github.com/edihub/edihub/internal/partner"
 	"github.com/edihub/edihub/internal/pipeline/send"
 )
 
@@ -68,16 +70,26 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-func TestCheckPattern(t *testing.T) {
+// TestPatternsOfRecords: what the partner records take as a pattern makes a file name, and what
+// makes none is refused when the records are read, with the line and a remedy.
+func TestPatternsOfRecords(t *testing.T) {
 	t.Parallel()
 	for pattern, good := range map[string]bool{
-		"": true, DefaultPattern: true, "fixed.edi": true, "{id}": true, "{type}{id}": true,
-		"{nope}": false, "{id": false, "id}": false, "{}": false, "a/{id}": false, `a\{id}`: false,
-		"{ID}": false, "{{id}}": false, "../{id}": false,
+		DefaultPattern: true, "fixed.edi": true, "{id}": true, "{type}{id}": true, "{sender}.{receiver}": true,
+		"": false, "{nope}": false, "{id": false, "id}": false, "{}": false, "a/{id}": false, `a\{id}`: false,
+		"{ID}": false, "{{id}}": false, "../{id}": false, ".{id}": false,
 	} {
-		err := CheckPattern(pattern)
-		if (err == nil) != good || err != nil && !errors.Is(err, ErrPattern) {
-			t.Errorf("CheckPattern(%q) = %v", pattern, err)
+		records := fmt.Sprintf("own:\n  - {id: hub}\nconnections:\n  - {id: files, directory: {out: out, name: '%s'}}\n", pattern)
+		_, refused := partner.Parse([]byte(records), t.TempDir(), partner.LoadOptions{})
+		if (refused == nil) != good {
+			t.Errorf("records with the pattern %q: %v", pattern, refused)
+		}
+		if refused != nil && (!strings.Contains(refused.Error(), ":4:") || !strings.Contains(refused.Error(), "{control_ref}")) {
+			t.Errorf("pattern %q: the error names no line or no remedy: %v", pattern, refused)
+		}
+		name, err := FileName(pattern, &send.Delivery{ID: id, Type: "ORDERS", Sender: "A", Receiver: "B", ControlRef: "1"})
+		if good && (err != nil || name == "") {
+			t.Errorf("pattern %q is taken by the records and gives %q, %v", pattern, name, err)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 	"unicode"
 
 	"github.com/edihub/edihub/internal/clock"
+	"github.com/edihub/edihub/internal/config"
 	"github.com/edihub/edihub/internal/edi"
 	"github.com/edihub/edihub/internal/endpoint/dial"
 	"github.com/edihub/edihub/internal/pipeline/send"
@@ -82,9 +82,9 @@ func IdempotencyKey(d *send.Delivery) string {
 	return d.ID.String() + "-g" + strconv.Itoa(d.Generation)
 }
 
-// Send implements send.Endpoint. A 2xx is Delivered, 409 and 422 are Failed, any other answer is
-// Retry, a redirect too. Without an answer it is Retry as long as no byte of the request left,
-// and Unknown after that.
+// Send implements send.Endpoint. A 2xx is Delivered; 408, 425, 429 and 5xx are Retry; another 4xx
+// is Failed, and so is a redirect, which only a new URL can mend. Without an answer it is Retry as
+// long as no byte of the request left, and Unknown after that.
 func (e *Endpoint) Send(ctx context.Context, d *send.Delivery) send.Result {
 	body := &countedBody{r: io.NewSectionReader(d.Payload, 0, d.Payload.Size()), size: d.Payload.Size()}
 	req, result := e.request(ctx, d, body)
@@ -111,7 +111,7 @@ func (e *Endpoint) request(ctx context.Context, d *send.Delivery, body *countedB
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.Connection.HTTP.URL, nil)
 	if err == nil {
-		err = CheckURL(d.Connection.HTTP.URL)
+		err = config.CheckURL(d.Connection.HTTP.URL, "https", "http")
 	} else {
 		err = errNoURL // The original quotes the URL, which may hold a password.
 	}
@@ -227,14 +227,14 @@ func (e *Endpoint) answer(resp *http.Response, left int64) send.Result {
 			return r
 		}
 		return send.Result{Status: send.Delivered, Proof: Proof, Detail: r.Detail}
-	case code == http.StatusConflict || code == http.StatusUnprocessableEntity:
-		r.Status = send.Failed
-		return r
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500, code < 200:
+		r.Status, r.After = send.Retry, e.retryAfter(resp.Header.Get("Retry-After"))
 	case code >= 300 && code <= 399:
+		r.Status = send.Failed
 		r.Detail = oneLine(r.Detail + ": redirects are not followed, set the URL to the place that takes the data")
+	default:
+		r.Status = send.Failed
 	}
-	r.Status = send.Retry
-	r.After = e.retryAfter(resp.Header.Get("Retry-After"))
 	return r
 }
 
@@ -285,6 +285,8 @@ func failure(err, unread error) send.Result {
 	}
 	return r
 }
+
+var errNoURL = errors.New("this is not a URL")
 
 // oneLine makes a text fit for Result.Detail: printable, one line, at most 200 characters.
 func oneLine(s string) string {
@@ -337,21 +339,4 @@ func (b *countedBody) shut() (left int64, err error) {
 	defer b.mu.Unlock()
 	b.over = true
 	return b.size - b.read, b.err
-}
-
-var errNoURL = errors.New("is not a URL")
-
-// CheckURL says what is wrong with the URL of a connection, nil if nothing is. It does not
-// resolve the host.
-func CheckURL(raw string) error {
-	u, err := url.Parse(raw)
-	switch {
-	case err != nil:
-		return errNoURL
-	case u.Scheme != "http" && u.Scheme != "https":
-		return errors.New("must begin with https:// or http://")
-	case u.Host == "":
-		return errors.New("names no host")
-	}
-	return nil
 }

@@ -76,19 +76,23 @@ func TestAnswers(t *testing.T) {
 		{202, send.Delivered, "", endpoint.Proof},
 		{204, send.Delivered, "", endpoint.Proof},
 		{299, send.Delivered, "", endpoint.Proof},
-		{301, send.Retry, "HTTP_301", ""},
-		{302, send.Retry, "HTTP_302", ""},
-		{307, send.Retry, "HTTP_307", ""},
-		{400, send.Retry, "HTTP_400", ""},
-		{401, send.Retry, "HTTP_401", ""},
-		{403, send.Retry, "HTTP_403", ""},
-		{404, send.Retry, "HTTP_404", ""},
+		{301, send.Failed, "HTTP_301", ""},
+		{302, send.Failed, "HTTP_302", ""},
+		{307, send.Failed, "HTTP_307", ""},
+		{400, send.Failed, "HTTP_400", ""},
+		{401, send.Failed, "HTTP_401", ""},
+		{403, send.Failed, "HTTP_403", ""},
+		{404, send.Failed, "HTTP_404", ""},
 		{408, send.Retry, "HTTP_408", ""},
+		{405, send.Failed, "HTTP_405", ""},
 		{409, send.Failed, "HTTP_409", ""},
-		{413, send.Retry, "HTTP_413", ""},
+		{413, send.Failed, "HTTP_413", ""},
+		{418, send.Failed, "HTTP_418", ""},
 		{422, send.Failed, "HTTP_422", ""},
 		{425, send.Retry, "HTTP_425", ""},
 		{429, send.Retry, "HTTP_429", ""},
+		{451, send.Failed, "HTTP_451", ""},
+		{499, send.Failed, "HTTP_499", ""},
 		{500, send.Retry, "HTTP_500", ""},
 		{503, send.Retry, "HTTP_503", ""},
 		{599, send.Retry, "HTTP_599", ""},
@@ -497,7 +501,7 @@ func TestSettings(t *testing.T) {
 		"": false, "erp.example": false, "ftp://erp.example": false, "https://": false,
 		"http://user:secret@host:bad port/": false, "http://[::1": false, "file:///etc/passwd": false,
 	} {
-		if err := endpoint.CheckURL(url); (err == nil) != good {
+		if err := config.CheckURL(url, "https", "http"); (err == nil) != good {
 			t.Errorf("CheckURL(%q) = %v", url, err)
 		}
 		if good {
