@@ -33,6 +33,8 @@ certificates and partner records again.`,
 		if err != nil {
 			return fail(exitUsage, "log: %w", err)
 		}
+		// Libraries write to the standard log where they know no other, net/http's client for example.
+		defer zap.RedirectStdLog(log.Named("std"))()
 		hub, err := app.New(app.Options{Config: cfg, Log: log, Version: version})
 		if err != nil {
 			return err

@@ -48,8 +48,19 @@ func (h *Hub) versionRegistry(ctx context.Context, reg *partner.Registry) error 
 			return fmt.Errorf("version of partner records: %w", err)
 		}
 	}
+	h.spool.SetMax(largestMessage(h.cfg.AS2.MaxMessage, reg))
 	h.registry.Swap(reg.WithVersion(v.Number))
 	return nil
+}
+
+// largestMessage is the most that one message may have on any connection, in bytes.
+func largestMessage(most int64, reg *partner.Registry) int64 {
+	for _, c := range reg.Connections() {
+		if c.AS2 != nil {
+			most = max(most, c.AS2.MaxMessage)
+		}
+	}
+	return most
 }
 
 // Reload reads certificates and partner records again, or keeps the old ones and says why.

@@ -79,10 +79,9 @@ type Spool struct {
 	dir         string
 	memoryLimit int64
 	minFree     int64
-	max         int64
 	free        func(string) (int64, error)
 
-	memory, disk atomic.Int64
+	max, memory, disk atomic.Int64
 }
 
 // New returns a Spool that puts its files into dir, which is made (0700) if it is not there.
@@ -108,9 +107,9 @@ func New(dir string, o Options) (*Spool, error) {
 		dir:         dir,
 		memoryLimit: limit(o.MemoryLimit, DefaultMemoryLimit, 0),
 		minFree:     limit(o.MinFree, DefaultMinFree, 0),
-		max:         limit(o.Max, DefaultMax, 1<<63-1),
 		free:        o.Free,
 	}
+	s.SetMax(o.Max)
 	if s.free == nil {
 		s.free = freeBytes
 	}
@@ -126,6 +125,10 @@ func limit(v, byDefault, off int64) int64 {
 	}
 	return v
 }
+
+// SetMax changes Options.Max from now on, also for Scratches that are being written: a connection
+// that is added while the hub runs may take larger messages than any before.
+func (s *Spool) SetMax(n int64) { s.max.Store(limit(n, DefaultMax, 1<<63-1)) }
 
 // NewScratch returns an empty Scratch. It refuses with ErrDiskLow when the disk is nearly full,
 // even for content that would fit into memory: whatever is accepted has to be stored afterwards.
@@ -188,8 +191,8 @@ func (c *scratch) Write(p []byte) (int, error) {
 	if c.failed != nil {
 		return 0, c.failed
 	}
-	if int64(len(p)) > c.spool.max-c.size() {
-		return 0, &TooLargeError{Max: c.spool.max}
+	if most := c.spool.max.Load(); int64(len(p)) > most-c.size() {
+		return 0, &TooLargeError{Max: most}
 	}
 	if int64(len(c.mem)+len(p)) <= c.spool.memoryLimit {
 		c.keep(p)

@@ -387,3 +387,30 @@ func BenchmarkScratch(b *testing.B) {
 		})
 	}
 }
+
+// TestSetMax: a limit that is raised or lowered holds from the next write on.
+func TestSetMax(t *testing.T) {
+	t.Parallel()
+	s, err := spool.New(t.TempDir(), spool.Options{Max: 4, MinFree: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc, err := s.NewScratch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sc.Close() //nolint:errcheck // In memory.
+	write := func(want error) {
+		t.Helper()
+		if _, err := sc.Write([]byte("123")); !errors.Is(err, want) {
+			t.Errorf("write: %v, want %v", err, want)
+		}
+	}
+	write(nil)
+	write(spool.ErrTooLarge)
+	s.SetMax(6)
+	write(nil)
+	write(spool.ErrTooLarge)
+	s.SetMax(0) // the default
+	write(nil)
+}
