@@ -143,11 +143,12 @@ type HTTP struct {
 // Status of a partner.
 type Status string
 
-// The states of a partner. Only testing and live partners exchange documents; a suspended
-// partner's deliveries wait.
+// The states of a partner. Only testing and live partners exchange documents. What a draft or
+// suspended partner sends is kept as a dead letter; what goes to a suspended one waits, and what
+// goes to a draft is a dead letter.
 const (
 	Draft     Status = "draft"
-	Testing   Status = "testing"
+	Testing   Status = "testing" // takes part as live does, and usage: production takes its tests too
 	Live      Status = "live"
 	Suspended Status = "suspended"
 )

@@ -36,9 +36,12 @@ type walker struct {
 	pending []*store.Message
 	chunked bool
 	chunks  int
-	count   int            // messages of the interchange so far
-	faulty  int            // of them with a fatal finding
-	badGrps map[int]string // groups with a fatal finding
+	count   int                     // messages of the interchange so far
+	faulty  int                     // of them with a fatal finding
+	badGrps map[int]string          // groups with a fatal finding
+	usages  map[string]*edi.Finding // by message type, nil where its test indicator is agreed
+	misuses int                     // messages whose test indicator is not agreed
+	misused *edi.Finding            // that of the first of them
 
 	finish func(ctx context.Context) *pipeline.Outcome // the rest of a chunked interchange
 }
@@ -181,6 +184,7 @@ func (w *walker) begin(env *edi.Interchange) {
 	w.ic = w.f.interchange(w.n, env)
 	w.icCode, w.detail = w.f.party(w.ic)
 	w.groups, w.pending, w.chunked, w.chunks, w.count, w.faulty, w.badGrps = nil, nil, false, 0, 0, 0, nil
+	w.usages, w.misuses, w.misused = nil, 0, nil
 }
 
 func (w *walker) groupEnd(g *edi.Group) {
@@ -206,8 +210,12 @@ func (w *walker) message(m *edi.Message) bool {
 	e.Position = w.count
 	row := w.f.message(w.ic, &e)
 	if edi.HasFatal(e.Findings) {
-		w.faulty++
 		row.State, row.Code = store.StateRejected, CodeMessage
+	} else {
+		w.usageOfMessage(row)
+	}
+	if row.State == store.StateRejected {
+		w.faulty++
 	}
 	w.pending = append(w.pending, row)
 	return len(w.pending) >= w.f.stage.o.ChunkMessages
@@ -268,8 +276,8 @@ func (w *walker) agreementOf(ic *store.Interchange, first *store.Message) *partn
 	return a
 }
 
-// refused reports whether the interchange is rejected as a whole.
-func (w *walker) refused(ic *store.Interchange, a *partner.Agreement) bool {
+// refused says why the interchange is rejected as a whole, "" where it is not.
+func (w *walker) refused(ic *store.Interchange, a *partner.Agreement) string {
 	if a.Validate.TrailerErrors == "warn" {
 		for i := range ic.Findings {
 			switch ic.Findings[i].Rule {
@@ -278,7 +286,17 @@ func (w *walker) refused(ic *store.Interchange, a *partner.Agreement) bool {
 			}
 		}
 	}
-	return edi.HasFatal(ic.Findings) || (a.OnReject == "interchange" && (w.faulty > 0 || len(w.badGrps) > 0))
+	if edi.HasFatal(ic.Findings) {
+		return CodeEnvelope
+	}
+	if w.misused != nil && w.misuses == w.count {
+		ic.Findings = append(ic.Findings, *w.misused)
+		return CodeUsage
+	}
+	if a.OnReject == "interchange" && (w.faulty > 0 || len(w.badGrps) > 0) {
+		return CodeEnvelope
+	}
+	return ""
 }
 
 // judge sets a message's state by its group and the agreement.
@@ -312,11 +330,11 @@ func (w *walker) whole(ic *store.Interchange, a *partner.Agreement) *pipeline.Ou
 	out := &pipeline.Outcome{Verdict: pipeline.Done, Partner: ic.From}
 	w.f.put(&out.Write, ic)
 	out.Write.Messages = ms
-	if w.refused(ic, a) {
-		ic.State, ic.Code = store.StateRejected, CodeEnvelope
+	if code := w.refused(ic, a); code != "" {
+		ic.State, ic.Code = store.StateRejected, code
 		for _, m := range ms {
 			if m.State != store.StateRejected {
-				m.State, m.Code = store.StateRejected, CodeEnvelope
+				m.State, m.Code = store.StateRejected, code
 			}
 		}
 		return out
@@ -400,8 +418,8 @@ func (w *walker) decide(ic *store.Interchange) *pipeline.Outcome {
 		a = w.agreementOf(ic, nil)
 	}
 	out := &pipeline.Outcome{Verdict: pipeline.Done, Partner: ic.From}
-	if w.refused(ic, a) {
-		ic.State, ic.Code, ic.Open = store.StateRejected, CodeEnvelope, 0
+	if code := w.refused(ic, a); code != "" {
+		ic.State, ic.Code, ic.Open = store.StateRejected, code, 0
 		out.Write.SaveInterchanges = []*store.Interchange{ic}
 		w.finish = w.pages(ic, nil)
 		return out

@@ -22,6 +22,7 @@ const (
 	CodeNoRoute      = "NO_ROUTE"
 	CodeNoConnection = "NO_CONNECTION"
 	CodeEnvelope     = "ENVELOPE_NOT_WRITTEN"
+	CodeNotActive    = "PARTNER_NOT_ACTIVE"
 )
 
 // X12Limit is the largest control number of X12 (ISA13, nine digits); EDIFACT references are
@@ -86,6 +87,9 @@ func find(reg *partner.Registry, ic *store.Interchange, m *store.Message, a *par
 	to := reg.Partner(r.To)
 	if to == nil || len(to.Connections) == 0 || reg.Connection(to.Connections[0]) == nil {
 		return d, CodeNoConnection, fmt.Sprintf("the route leads to %s, who has no connection to send by; add one and replay", r.To)
+	}
+	if to.Status == partner.Draft { // a suspended partner's deliveries wait at the sender
+		return d, CodeNotActive, fmt.Sprintf("the route leads to %s, who is a draft; set the partner testing or live and replay", r.To)
 	}
 	d = destination{route: r, to: to, connection: reg.Connection(to.Connections[0]), envelope: r.Envelope}
 	role := ic.Role
