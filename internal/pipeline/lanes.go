@@ -62,7 +62,7 @@ func HoldKey(a *partner.Agreement, d *edi.Document) string {
 	return DocumentKey(d)
 }
 
-// DecideFor counts routing decisions of a preserved interchange; the last one emits the row that
+// DecideFor counts decisions of an interchange whose messages wait; the last one emits the row that
 // builds its deliveries, in the lane of the interchange's sender and receiver.
 func DecideFor(a *partner.Agreement, ic *store.Interchange, n int) Decide {
 	return Decide{Interchange: ic.ID, Count: n, Emit: Emission{

@@ -132,7 +132,7 @@ func (p *Pipeline) objectDiscarded(u *unit, row *store.Work) error {
 		if err != nil {
 			return err
 		}
-		if ic.Unrouted > 0 { // the others of a preserved interchange no longer wait for it
+		if ic.Unrouted > 0 { // the others of the interchange no longer wait for it
 			a := Resolve(p.registry.Current(), ic, &m.Envelope)
 			u.decides = append(u.decides, DecideFor(a, ic, 1))
 		}
@@ -145,6 +145,9 @@ func (p *Pipeline) objectDiscarded(u *unit, row *store.Work) error {
 			ic.State = store.StateDiscarded
 		}
 		u.oldIC[ic.ID] = ic
+		if row.Stage == store.Router {
+			return u.discardWaiting(ic, row.Code)
+		}
 	case store.KindDelivery:
 		d, err := u.tx.Delivery(row.ID)
 		if err != nil {
@@ -154,6 +157,25 @@ func (p *Pipeline) objectDiscarded(u *unit, row *store.Work) error {
 	case store.KindTransmission:
 	}
 	return nil
+}
+
+// discardWaiting gives up the messages that waited for the deliveries of their interchange.
+func (u *unit) discardWaiting(ic *store.Interchange, code string) error {
+	const page = 1000
+	for after := 0; ; {
+		ms, err := u.tx.MessagesOf(ic.ID, after, page)
+		if err != nil || len(ms) == 0 {
+			return err
+		}
+		e := End{State: store.StateDiscarded, Code: code}
+		for _, m := range ms {
+			if m.State == store.StateBatched {
+				e.Messages = append(e.Messages, m.ID)
+			}
+		}
+		u.ends = append(u.ends, e)
+		after = ms[len(ms)-1].Envelope.Position
+	}
 }
 
 // StageStatus is what the API shows of a pool.

@@ -9,6 +9,12 @@ import (
 	"github.com/edihub/edihub/internal/store"
 )
 
+// Codes of what falls with a rejected message (on_reject).
+const (
+	CodeGroup       = "GROUP_INVALID"
+	CodeInterchange = "INTERCHANGE_INVALID"
+)
+
 // Verdict is what a stage says of a message. There are four and no fifth (DESIGN §3).
 type Verdict uint8
 
@@ -83,10 +89,12 @@ type End struct {
 	Messages []edi.ID
 	State    string
 	Code     string
+	// Interchange ends the same way, where the messages end because it falls as a whole.
+	Interchange edi.ID
 }
 
-// Decide says that one message of an interchange with split: preserve has its routing decision.
-// The decision that leaves none open emits the row that builds the deliveries.
+// Decide says that one message of an interchange whose messages wait for each other has its
+// decision. The one that leaves none open emits the row that builds the deliveries.
 type Decide struct {
 	Interchange edi.ID
 	Count       int

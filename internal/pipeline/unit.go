@@ -398,12 +398,31 @@ func (u *unit) flushObjects() error {
 			return fmt.Errorf("end messages: %w", err)
 		}
 		u.ended = append(u.ended, ended...)
+		if err := u.fall(&e); err != nil {
+			return err
+		}
 	}
 	clear(u.newIC)
 	clear(u.oldIC)
 	clear(u.newMsg)
 	clear(u.oldMsg)
 	u.orderIC, u.orderMsg, u.ends = nil, nil, nil
+	return nil
+}
+
+// fall ends an interchange as a whole.
+func (u *unit) fall(e *End) error {
+	if e.Interchange.IsZero() {
+		return nil
+	}
+	ic, err := u.tx.Interchange(e.Interchange)
+	if err != nil {
+		return fmt.Errorf("end interchange: %w", err)
+	}
+	ic.State, ic.Code = e.State, e.Code
+	if err := u.tx.SaveInterchange(ic); err != nil {
+		return fmt.Errorf("end interchange: %w", err)
+	}
 	return nil
 }
 

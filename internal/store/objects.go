@@ -87,11 +87,16 @@ type Interchange struct {
 	Findings     []edi.Finding
 	Total        int  // messages
 	Open         int  // messages that have not ended
-	Unrouted     int  // with split: preserve, messages without a routing decision
+	Unrouted     int  // where messages wait for each other (Waits), those without a decision
 	Preserve     bool // split: preserve
 	Profile      int64
 	At           time.Time
+	OnReject     string // group or interchange: what falls with a rejected message; else ""
 }
+
+// Waits reports whether no message leaves before each of the interchange has its verdict: those
+// that stay together, and those that may fall with another.
+func (ic *Interchange) Waits() bool { return ic.Preserve || ic.OnReject != "" }
 
 // Message is the unit of validation, routing, order and dead letter.
 type Message struct {

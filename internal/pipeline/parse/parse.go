@@ -29,7 +29,8 @@ const (
 	CodeMessage               = "MESSAGE_INVALID"
 	CodeDuplicate             = "DUPLICATE"
 	CodeDuplicateOther        = "DUPLICATE_CONTROL_REFERENCE_DIFFERENT_CONTENT"
-	CodeGroup                 = "GROUP_INVALID"
+	CodeGroup                 = pipeline.CodeGroup
+	CodeInterchange           = pipeline.CodeInterchange
 )
 
 // Options of the stage; zero values take the readers' defaults.
@@ -195,7 +196,8 @@ func (f *file) interchange(n int, env *edi.Interchange) *store.Interchange {
 	if t.Interchange != nil {
 		ic := *t.Interchange
 		ic.Envelope, ic.Findings, ic.Code, ic.State = e, nil, "", "received"
-		ic.Total, ic.Open, ic.Unrouted = 0, 0, 0
+		ic.Total, ic.Open = 0, 0
+		waits(&ic, nil, 0)
 		ic.Profile = t.Registry.Version()
 		return &ic
 	}
@@ -315,7 +317,7 @@ func (f *file) single(ctx context.Context, prefix []byte) *pipeline.Outcome {
 			return f.dead(&c, code, "held because of an earlier document; replay to let it through")
 		}
 		c, d := *ic, *m
-		c.State, c.Code, c.Open = state, code, 0
+		c.State, c.Code, c.Open, c.Unrouted = state, code, 0, 0
 		d.State, d.Code = state, code
 		alt := &pipeline.Outcome{Verdict: pipeline.Done, Partner: ic.From, Write: pipeline.Write{Messages: []*store.Message{&d}}}
 		f.put(&alt.Write, &c)
@@ -324,6 +326,7 @@ func (f *file) single(ctx context.Context, prefix []byte) *pipeline.Outcome {
 	out.Claims = f.claim(ic, &a.Duplicates.Content, store.ScopeContent,
 		idempotency.Content(ic.Connection, f.task.Transmission.Own, ic.Body), ic.Body, end)
 	ic.State, ic.Open = store.StateSplit, 1
+	waits(ic, a, 1)
 	out.Write.Messages = []*store.Message{m}
 	emit(out, a, ic, m)
 	return out

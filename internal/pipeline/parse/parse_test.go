@@ -243,7 +243,7 @@ func TestParse(t *testing.T) {
 		{name: "trailer_errors: warn lets it through", agreements: "agreements: [{match: {}, validate: {trailer_errors: warn}}]", file: unb("ACME", "R1", orders("1", 5), 3), state: "split", messages: "1 parsed", emitted: "1"},
 		{name: "no UNZ releases nothing", file: strings.TrimSuffix(unb("ACME", "R1", orders("1", 5), 1), "UNZ+1+R1'"), state: "rejected", code: "ENVELOPE_INVALID", messages: "1 rejected"},
 		{name: "a wrong UNT count hurts its message only", file: unb("ACME", "R1", orders("1", 5)+orders("2", 9)+orders("3", 5), 3), state: "split", messages: "1 parsed, 2 rejected, 3 parsed", emitted: "1 3"},
-		{name: "on_reject: interchange takes the others along", agreements: "agreements: [{match: {}, on_reject: interchange}]", file: unb("ACME", "R1", orders("1", 5)+orders("2", 9), 2), state: "rejected", code: "ENVELOPE_INVALID", messages: "1 rejected, 2 rejected"},
+		{name: "on_reject: interchange takes the others along", agreements: "agreements: [{match: {}, on_reject: interchange}]", file: unb("ACME", "R1", orders("1", 5)+orders("2", 9), 2), state: "rejected", code: "INTERCHANGE_INVALID", messages: "1 rejected, 2 rejected"},
 		{name: "every message broken is a rejected interchange", file: unb("ACME", "R1", orders("1", 9), 1), state: "rejected", code: "MESSAGE_INVALID", messages: "1 rejected"},
 		{name: "another's UNB is dead beside the lane", file: unb("MALLORY", "R1", orders("1", 5), 1), state: "dead", code: "SENDER_NOT_ON_CONNECTION", born: "SENDER_NOT_ON_CONNECTION"},
 		{name: "a draft partner waits", draft: true, file: unb("DRAFT", "R1", orders("1", 5), 1), state: "dead", code: "PARTNER_NOT_ACTIVE", born: "PARTNER_NOT_ACTIVE"},

@@ -294,7 +294,7 @@ func (w *walker) refused(ic *store.Interchange, a *partner.Agreement) string {
 		return CodeUsage
 	}
 	if a.OnReject == "interchange" && (w.faulty > 0 || len(w.badGrps) > 0) {
-		return CodeEnvelope
+		return CodeInterchange
 	}
 	return ""
 }
@@ -385,7 +385,22 @@ func (w *walker) accept(ic *store.Interchange, a *partner.Agreement, open int) {
 			ic.State, ic.Code = store.StateRejected, CodeMessage // every message of it fell
 		}
 	}
-	if ic.Preserve = a.Split == "preserve"; ic.Preserve {
+	waits(ic, a, open)
+}
+
+// waits sets whether the messages of an interchange wait for each other, and for how many. All
+// interchanges of an agreement do or none, also one with a single message, because what does not
+// wait would overtake what does.
+func waits(ic *store.Interchange, a *partner.Agreement, open int) {
+	ic.Preserve, ic.OnReject, ic.Unrouted = false, "", 0
+	if a == nil {
+		return
+	}
+	ic.Preserve = a.Split == "preserve"
+	if a.OnReject != "message" {
+		ic.OnReject = a.OnReject
+	}
+	if ic.Waits() {
 		ic.Unrouted = open
 	}
 }

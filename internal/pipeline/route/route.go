@@ -34,33 +34,46 @@ func New() pipeline.Stage { return stage{} }
 
 type stage struct{}
 
-// Handle implements pipeline.Stage. A message is routed; an interchange with split: preserve is
-// put together once each of its messages has its decision.
+// Handle implements pipeline.Stage. A message is routed; an interchange whose messages wait for
+// each other is taken up once each of them has its decision.
 func (s stage) Handle(_ context.Context, t *pipeline.Task) *pipeline.Outcome {
 	if t.Kind == store.KindInterchange {
-		return s.assemble(t)
+		return takeUp(t)
 	}
 	m := *t.Message
-	a := pipeline.Resolve(t.Registry, t.Interchange, &m.Envelope)
-	d, code, detail := find(t.Registry, t.Interchange, &m, a)
-	if code != "" {
-		return &pipeline.Outcome{Verdict: pipeline.Dead, Code: code, Detail: detail, Partner: m.From}
-	}
 	out := &pipeline.Outcome{Verdict: pipeline.Done, Partner: m.From}
-	m.Profile = t.Registry.Version()
-	if t.Interchange.Preserve {
-		m.State = store.StateBatched
+	if t.Interchange.Waits() {
+		a := pipeline.Resolve(t.Registry, t.Interchange, &m.Envelope)
+		if _, code, detail := find(t.Registry, t.Interchange, &m, a); code != "" {
+			return &pipeline.Outcome{Verdict: pipeline.Dead, Code: code, Detail: detail, Partner: m.From}
+		}
+		m.Profile, m.State = t.Registry.Version(), store.StateBatched
 		out.Write.SaveMessages = []*store.Message{&m}
 		out.Write.Events = []store.Event{{Object: m.ID, Name: "batched", Detail: "waits for the other messages of its interchange"}}
 		out.Write.Decide = []pipeline.Decide{pipeline.DecideFor(a, t.Interchange, 1)}
 		return out
 	}
-	b := &batch{dest: d, messages: []*store.Message{&m}, ic: t.Interchange, agreement: a, now: t.Now, reg: t.Registry}
+	if dead := routed(t, out, &m); dead != nil {
+		return dead
+	}
+	return out
+}
+
+// routed adds the delivery of one message to an outcome; what keeps it from being delivered is
+// an outcome of its own.
+func routed(t *pipeline.Task, out *pipeline.Outcome, m *store.Message) (dead *pipeline.Outcome) {
+	a := pipeline.Resolve(t.Registry, t.Interchange, &m.Envelope)
+	d, code, detail := find(t.Registry, t.Interchange, m, a)
+	if code != "" {
+		return &pipeline.Outcome{Verdict: pipeline.Dead, Code: code, Detail: detail, Partner: m.From}
+	}
+	m.Profile = t.Registry.Version()
+	b := &batch{task: t, dest: d, messages: []*store.Message{m}, ic: t.Interchange, agreement: a, now: t.Now, reg: t.Registry}
 	lane := pipeline.MessageLane(store.Sender, a, m.From, m.To, m.Interchange, &m.Envelope.Document)
 	if err := b.put(out, m.ID.Derive("delivery", 0), lane, pipeline.HoldKey(a, &m.Envelope.Document)); err != nil {
 		return unwritable(err, m.From)
 	}
-	return out
+	return nil
 }
 
 // unwritable is the end of what no envelope can carry, for example an identifier that the
@@ -109,6 +122,7 @@ func find(reg *partner.Registry, ic *store.Interchange, m *store.Message, a *par
 
 // batch is a delivery in the making.
 type batch struct {
+	task      *pipeline.Task
 	dest      destination
 	messages  []*store.Message
 	ic        *store.Interchange
@@ -116,6 +130,7 @@ type batch struct {
 	now       time.Time
 	reg       *partner.Registry
 	whole     bool // every message of the interchange, none rejected, is here
+	mixed     bool // its routes do not agree on the envelope
 }
 
 // put adds the delivery, the messages' new state and the sender's work to an outcome.
@@ -135,11 +150,10 @@ func (b *batch) put(out *pipeline.Outcome, id edi.ID, lane store.LaneSpec, key s
 		out.Write.Events = append(out.Write.Events, store.Event{Object: m.ID, Name: "routed", Detail: "to " + d.Partner})
 	}
 	b.whole = b.whole || (len(b.messages) == 1 && b.ic.Total == 1)
-	if d.Envelope == "keep" && !b.whole {
+	if why := b.cannotKeep(); why != "" && (d.Envelope == "keep" || b.mixed) {
 		d.Envelope = "new"
 		out.Write.Events = append(out.Write.Events, store.Event{
-			Object: id, Name: "envelope_fallback",
-			Detail: "envelope: keep needs the whole interchange for one receiver; a new envelope was written",
+			Object: id, Name: "envelope_fallback", Detail: "envelope: keep was asked for; a new envelope was written, because " + why,
 		})
 	}
 	p := b.plan(d)
@@ -152,6 +166,17 @@ func (b *batch) put(out *pipeline.Outcome, id edi.ID, lane store.LaneSpec, key s
 		Lane: pipeline.OutLane(lane, d.Connection), Key: key,
 	})
 	return nil
+}
+
+// cannotKeep says why the original envelope cannot go along, "" where it can.
+func (b *batch) cannotKeep() string {
+	switch {
+	case b.mixed:
+		return "the routes of its messages do not all ask for it"
+	case !b.whole:
+		return "not every message of the interchange goes to this receiver in this delivery"
+	}
+	return ""
 }
 
 // rehearse seals a copy with the largest numbers, so that an envelope which cannot be written is
@@ -358,52 +383,4 @@ func (b *batch) sealX12(d *store.Delivery, groups []group, sender, receiver edi.
 	d.Pieces = append(d.Pieces, store.Piece{Literal: env.Trailer})
 	d.Size = size(d.Pieces)
 	return nil
-}
-
-// assemble builds the deliveries of an interchange with split: preserve: one for each endpoint
-// and kind of envelope, with the messages in their order.
-func (s stage) assemble(t *pipeline.Task) *pipeline.Outcome {
-	ic := t.Interchange
-	out := &pipeline.Outcome{Verdict: pipeline.Done, Partner: ic.From}
-	var batches []*batch
-	byKey := map[string]*batch{}
-	total := 0
-	for after := 0; ; {
-		ms, err := t.MessagesOf(ic.ID, after, 1000)
-		if err != nil {
-			return &pipeline.Outcome{Verdict: pipeline.Retry, Code: "STORE_READ", Detail: err.Error()}
-		}
-		if len(ms) == 0 {
-			break
-		}
-		after = ms[len(ms)-1].Envelope.Position
-		for _, m := range ms {
-			if m.State != store.StateBatched {
-				continue
-			}
-			total++
-			a := pipeline.Resolve(t.Registry, ic, &m.Envelope)
-			d, code, detail := find(t.Registry, ic, m, a)
-			if code != "" {
-				return &pipeline.Outcome{Verdict: pipeline.Dead, Code: code, Detail: detail, Partner: ic.From}
-			}
-			key := d.connection.ID + "\x00" + d.to.ID + "\x00" + d.envelope
-			b := byKey[key]
-			if b == nil {
-				b = &batch{dest: d, ic: ic, agreement: a, now: t.Now, reg: t.Registry}
-				byKey[key] = b
-				batches = append(batches, b)
-			}
-			c := *m
-			b.messages = append(b.messages, &c)
-		}
-	}
-	for i, b := range batches {
-		b.whole = len(batches) == 1 && total == ic.Total
-		lane := pipeline.MessageLane(store.Sender, b.agreement, ic.From, ic.To, ic.ID, &b.messages[0].Envelope.Document)
-		if err := b.put(out, ic.ID.Derive("delivery", int64(i)), lane, ""); err != nil {
-			return unwritable(err, ic.From)
-		}
-	}
-	return out
 }

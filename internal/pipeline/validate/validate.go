@@ -59,7 +59,7 @@ func (s *stage) Handle(ctx context.Context, t *pipeline.Task) *pipeline.Outcome 
 		out.Write.SaveMessages = []*store.Message{&m}
 		out.Write.End = []pipeline.End{{Messages: []edi.ID{m.ID}, State: store.StateRejected, Code: CodeInvalid}}
 		out.Write.Events = []store.Event{{Object: m.ID, Name: "rejected", Detail: CodeInvalid}}
-		if t.Interchange.Preserve {
+		if t.Interchange.Waits() {
 			out.Write.Decide = []pipeline.Decide{pipeline.DecideFor(a, t.Interchange, 1)}
 		}
 		return out

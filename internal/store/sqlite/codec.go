@@ -277,6 +277,7 @@ func codeInterchange(c *coder, ic *store.Interchange) {
 	c.int(&ic.Profile)
 	c.time(&ic.At)
 	c.bool(&ic.Preserve)
+	text(c, &ic.OnReject)
 }
 
 func codeMessage(c *coder, m *store.Message) {

@@ -36,7 +36,7 @@ func interchange(id, parent edi.ID) *store.Interchange {
 			Header:     []byte("UNB"), ServiceUNA: true, Profile: "P", Custom: "C", Findings: []edi.Finding{finding("A")}, TrailerSeen: true,
 		},
 		Groups: []edi.Group{{Position: 1, FunctionID: "IN", Sender: "S", Receiver: "R", ControlRef: "7", Version: "004010", Offset: 8, Length: 9, Messages: 1, Header: []byte("GS"), Findings: []edi.Finding{finding("B")}}},
-		State:  store.StateSplit, Code: "X", Findings: []edi.Finding{finding("C")}, Total: 3, Open: 2, Unrouted: 1, Preserve: true, Profile: 4, At: t0,
+		State:  store.StateSplit, Code: "X", Findings: []edi.Finding{finding("C")}, Total: 3, Open: 2, Unrouted: 1, Preserve: true, Profile: 4, At: t0, OnReject: "group",
 	}
 }
 
