@@ -257,15 +257,19 @@ func (w *writer) value(field, v string, least, most int) string {
 	return b.String()
 }
 
-// carries reports whether the syntax level has a character (ISO 9735-1 annex A).
-func (w *writer) carries(c byte) bool {
+// carries reports whether a value of the envelope may hold a character.
+func (w *writer) carries(c byte) bool { return Carries(w.level, c) }
+
+// Carries reports whether a syntax level ("UNOA") has a printable ASCII character (ISO 9735-1
+// annex A). All levels but UNOA and UNOB have all of them; other characters are not looked at.
+func Carries(level string, c byte) bool {
 	switch {
 	case c < ' ' || c > '~':
 		return false
-	case w.level != "UNOA" && w.level != "UNOB":
+	case level != "UNOA" && level != "UNOB":
 		return true
 	case c >= 'a' && c <= 'z':
-		return w.level == "UNOB"
+		return level == "UNOB"
 	case c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
 		return true
 	}

@@ -37,11 +37,40 @@ func (p *Pipeline) OpenPieces(ps []store.Piece) (store.BodySource, error) {
 				return nil, errors.Join(fmt.Errorf("range %d+%d is outside of body %s of %d bytes", piece.Offset, piece.Length, piece.Body, body.Size()), out.Close())
 			}
 			part = io.NewSectionReader(body, piece.Offset, piece.Length)
+			if len(piece.Translate) > 0 {
+				part = newTranslated(part, piece.Translate)
+			}
 		}
 		out.parts = append(out.parts, part)
 		out.starts = append(out.starts, out.starts[i]+piece.Size())
 	}
 	return out, nil
+}
+
+// translated replaces single bytes while it reads: each stays one byte, so offsets hold.
+type translated struct {
+	r     io.ReaderAt
+	table [256]byte
+}
+
+func newTranslated(r io.ReaderAt, pairs []byte) *translated {
+	t := &translated{r: r}
+	for i := range t.table {
+		t.table[i] = byte(i)
+	}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		t.table[pairs[i]] = pairs[i+1]
+	}
+	return t
+}
+
+// ReadAt implements io.ReaderAt.
+func (t *translated) ReadAt(b []byte, off int64) (int, error) {
+	n, err := t.r.ReadAt(b, off)
+	for i, c := range b[:n] {
+		b[i] = t.table[c]
+	}
+	return n, err //nolint:wrapcheck // io.EOF must stay as it is.
 }
 
 // Size implements edi.Source.

@@ -121,6 +121,8 @@ type Piece struct {
 	Body    Ref    `json:"b,omitzero"`
 	Offset  int64  `json:"o,omitempty"`
 	Length  int64  `json:"n,omitempty"`
+	// Translate replaces bytes of the body: pairs of a byte and what stands in its place.
+	Translate []byte `json:"t,omitempty"`
 }
 
 // Size returns the number of bytes of the piece.

@@ -4,6 +4,7 @@ package route
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ const (
 	CodeNoConnection = "NO_CONNECTION"
 	CodeEnvelope     = "ENVELOPE_NOT_WRITTEN"
 	CodeNotActive    = "PARTNER_NOT_ACTIVE"
+	CodeText         = "TEXT_NOT_CARRIED"
 )
 
 // X12Limit is the largest control number of X12 (ISA13, nine digits); EDIFACT references are
@@ -79,6 +81,14 @@ func routed(t *pipeline.Task, out *pipeline.Outcome, m *store.Message) (dead *pi
 // unwritable is the end of what no envelope can carry, for example an identifier that the
 // character set of the syntax lacks.
 func unwritable(err error, from string) *pipeline.Outcome {
+	var text *TextError
+	var read *readError
+	switch {
+	case errors.As(err, &text):
+		return &pipeline.Outcome{Verdict: pipeline.Dead, Code: CodeText, Detail: err.Error() + "; change the route and replay", Partner: from}
+	case errors.As(err, &read):
+		return unread(err)
+	}
 	return &pipeline.Outcome{Verdict: pipeline.Dead, Code: CodeEnvelope, Detail: err.Error() + "; change the route or the partner's identifiers and replay", Partner: from}
 }
 
@@ -131,6 +141,7 @@ type batch struct {
 	reg       *partner.Registry
 	whole     bool // every message of the interchange, none rejected, is here
 	mixed     bool // its routes do not agree on the envelope
+	carried   carriage
 }
 
 // put adds the delivery, the messages' new state and the sender's work to an outcome.
@@ -155,6 +166,11 @@ func (b *batch) put(out *pipeline.Outcome, id edi.ID, lane store.LaneSpec, key s
 		out.Write.Events = append(out.Write.Events, store.Event{
 			Object: id, Name: "envelope_fallback", Detail: "envelope: keep was asked for; a new envelope was written, because " + why,
 		})
+	}
+	if d.Envelope == "new" {
+		if err := b.carry(); err != nil {
+			return err
+		}
 	}
 	p := b.plan(d)
 	if err := rehearse(p); err != nil {
@@ -214,7 +230,7 @@ func (b *batch) plan(d *store.Delivery) *pipeline.DeliveryPlan {
 		return sealed(d, []store.Piece{{Body: ic.Body, Offset: ic.Envelope.Offset, Length: ic.Envelope.Length}})
 	case "none":
 		d.ControlRef = ic.Envelope.ControlRef
-		return sealed(d, []store.Piece{messagePiece(ic, b.messages[0])})
+		return sealed(d, []store.Piece{b.piece(b.messages[0])})
 	}
 	start := max(1, b.dest.route.Control.Start)
 	base := d.Own + ">" + d.Partner + ":" + string(d.Standard)
@@ -239,8 +255,8 @@ func sealed(d *store.Delivery, pieces []store.Piece) *pipeline.DeliveryPlan {
 	return &pipeline.DeliveryPlan{Delivery: d, Seal: func(*store.Delivery, []int64) error { return nil }}
 }
 
-func messagePiece(ic *store.Interchange, m *store.Message) store.Piece {
-	return store.Piece{Body: ic.Body, Offset: m.Envelope.Offset, Length: m.Envelope.Length}
+func (b *batch) piece(m *store.Message) store.Piece {
+	return store.Piece{Body: b.ic.Body, Offset: m.Envelope.Offset, Length: m.Envelope.Length, Translate: b.carried.translate}
 }
 
 // parties of the new envelope: towards an internal endpoint those of the original; towards a
@@ -287,25 +303,21 @@ func partyIn(ids []edi.Identifier, space string, named edi.Identifier) (edi.Part
 
 func (b *batch) sealEDIFACT(d *store.Delivery, sender, receiver edi.Party, number int64) error {
 	w := b.dest.route.EDIFACT
-	syntax := w.Syntax
-	if syntax == "" {
-		syntax = b.ic.Envelope.Version
-	}
 	una := b.ic.Envelope.ServiceUNA
 	if w.UNA != nil {
 		una = *w.UNA
 	}
 	d.ControlRef = strconv.FormatInt(number, 10)
 	header, trailer, err := edifact.WriteEnvelope(edifact.EnvelopeOptions{
-		Syntax: syntax, Sender: sender, Receiver: receiver, ControlRef: d.ControlRef, Time: b.now, Test: b.ic.Envelope.Test,
-		Messages: len(b.messages), UNA: una, Original: b.ic.Envelope.Delimiters, LineBreak: lineBreak(w.LineBreak),
+		Syntax: b.syntax(), Sender: sender, Receiver: receiver, ControlRef: d.ControlRef, Time: b.now, Test: b.ic.Envelope.Test,
+		Messages: len(b.messages), UNA: una, Original: b.carried.delimiters, LineBreak: lineBreak(w.LineBreak),
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", CodeEnvelope, err)
 	}
 	d.Pieces = append(d.Pieces[:0], store.Piece{Literal: header})
 	for _, m := range b.messages {
-		d.Pieces = append(d.Pieces, messagePiece(b.ic, m))
+		d.Pieces = append(d.Pieces, b.piece(m))
 	}
 	d.Pieces = append(d.Pieces, store.Piece{Literal: trailer})
 	d.Size = size(d.Pieces)
@@ -349,15 +361,10 @@ func groupsOf(ms []*store.Message) []group {
 }
 
 func (b *batch) sealX12(d *store.Delivery, groups []group, sender, receiver edi.Party, n []int64) error {
-	w := b.dest.route.X12
-	version := w.Version
-	if version == "" {
-		version = b.ic.Envelope.Version
-	}
 	d.ControlRef = fmt.Sprintf("%09d", n[0])
 	o := x12.EnvelopeOptions{
-		Version: version, Sender: sender, Receiver: receiver, ControlRef: d.ControlRef, Time: b.now,
-		Test: b.ic.Envelope.Test, Original: b.ic.Envelope.Delimiters,
+		Version: b.version(), Sender: sender, Receiver: receiver, ControlRef: d.ControlRef, Time: b.now,
+		Test: b.ic.Envelope.Test, Original: b.carried.delimiters,
 	}
 	for i, g := range groups {
 		number := n[1] + int64(i)
@@ -376,7 +383,7 @@ func (b *batch) sealX12(d *store.Delivery, groups []group, sender, receiver edi.
 	for i, g := range groups {
 		d.Pieces = append(d.Pieces, store.Piece{Literal: env.Groups[i].Open})
 		for _, m := range g.sets {
-			d.Pieces = append(d.Pieces, messagePiece(b.ic, m))
+			d.Pieces = append(d.Pieces, b.piece(m))
 		}
 		d.Pieces = append(d.Pieces, store.Piece{Literal: env.Groups[i].Close})
 	}

@@ -325,6 +325,9 @@ func codeDelivery(c *coder, d *store.Delivery) {
 	c.int(&d.Profile)
 	c.time(&d.At)
 	c.time(&d.EndedAt)
+	for i := range d.Pieces { // a piece may not grow where it stands
+		c.bytes(&d.Pieces[i].Translate)
+	}
 }
 
 func codePiece(c *coder, p *store.Piece) {

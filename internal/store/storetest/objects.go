@@ -55,7 +55,7 @@ func delivery(id edi.ID) *store.Delivery {
 	return &store.Delivery{
 		ID: id, Connection: "erp-files", Partner: "erp", Own: "hub", State: store.StateReady, Code: "Z", Detail: "z", Envelope: "new", Standard: edi.X12,
 		Type: "850", Sender: "S", Receiver: "R", ControlRef: "000000001", From: "acme", To: "hub",
-		Pieces: []store.Piece{{Literal: []byte("ISA")}, {Body: hash32(4), Offset: 5, Length: 6}}, Size: 9, Messages: []edi.ID{newID(), newID()},
+		Pieces: []store.Piece{{Literal: []byte("ISA")}, {Body: hash32(4), Offset: 5, Length: 6, Translate: []byte("|*")}}, Size: 9, Messages: []edi.ID{newID(), newID()},
 		Generation: 1, Tries: 2, Proof: "mdn", MIC: "m", Ack: "expected", Evidence: []byte("proof"), Profile: 6, At: t0, EndedAt: t0.Add(time.Second),
 	}
 }
