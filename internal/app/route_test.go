@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -253,5 +254,326 @@ func TestOnRejectWaitsForWhatIsHeld(t *testing.T) {
 				t.Fatalf("%v", got)
 			}
 		})
+	}
+}
+
+// TestPreserve: an interchange for two receivers arrives as two valid interchanges with control
+// references of ours and the messages' bytes as they came. A receiver that was away is sent the
+// same bytes again.
+func TestPreserve(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, second string // what goes to GLOBEX
+		erp, globex  string // documents
+		headers      [2]string
+		groups       [2]string
+	}{
+		{"edifact/orders-two-and-ordchg-one.edi", "edifact:ORDCHG", "PO-7001 PO-7002", "PC-7001-1", [2]string{"UNA:+.? 'UNB+UNOC:3+ACME:ZZ+HUB:ZZ+", "UNA:+.? 'UNB+UNOC:3+HUB:ZZ+GLOBEX:ZZ+"}, [2]string{}},
+		{"x12/850-and-860-two-groups.x12", "x12:860", "PO-8001 PO-8002", "PO-8001", [2]string{"ISA*00*          *00*          *ZZ*ACME           *ZZ*HUB            *", "ISA*00*          *00*          *ZZ*HUB            *ZZ*GLOBEX         *"}, [2]string{"PO 004010 2", "PC 004010 1"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := routeHub(t, "split: preserve", fmt.Sprintf("  - {match: {document: %q}, to: globex}\n  - {match: {}, to: erp, control: {start: 70}}\n", c.second))
+			away := true
+			h.Sink.Answer(func(w http.ResponseWriter, _ *http.Request, d *hubtest.Delivered) bool {
+				if d.To == "erp" && away {
+					away = false
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return true
+				}
+				return false
+			})
+			original := file(t, c.name)
+			post(t, h, original)
+			erp, globex := arrived(h, "erp"), arrived(h, "globex")
+			if len(erp) != 2 || len(globex) != 1 || !bytes.Equal(erp[0], erp[1]) {
+				t.Fatalf("the ERP was asked %d times, GLOBEX %d times: %q", len(erp), len(globex), erp)
+			}
+			source := readers(t, original)
+			at := 0
+			for i, b := range [][]byte{erp[0], globex[0]} {
+				got := readers(t, b)
+				if want := []string{c.erp, c.globex}[i]; got.numbers() != want || got.ic.Messages != len(got.messages) {
+					t.Errorf("file %d holds %q, want %q", i, got.numbers(), want)
+				}
+				if !bytes.HasPrefix(b, []byte(c.headers[i])) || strings.TrimLeft(got.ic.ControlRef, "0") != []string{"70", "1"}[i] {
+					t.Errorf("file %d begins %q, control reference %s", i, b[:min(90, len(b))], got.ic.ControlRef)
+				}
+				for _, m := range got.bytes {
+					if !bytes.Equal(m, source.bytes[at]) {
+						t.Errorf("message %d changed: %q, was %q", at+1, m, source.bytes[at])
+					}
+					at++
+				}
+				var groups []string
+				for _, g := range got.groups {
+					groups = append(groups, fmt.Sprintf("%s %s %d", g.FunctionID, g.Version, g.Messages))
+				}
+				if strings.Join(groups, ", ") != c.groups[i] {
+					t.Errorf("file %d has the groups %q", i, groups)
+				}
+			}
+			for _, d := range h.API().List("deliveries") {
+				if d.Text("state") != "delivered" || !slices.ContainsFunc([][]byte{erp[0], globex[0]}, func(b []byte) bool {
+					return bytes.Equal(b, h.API().Payload("deliveries", d.Text("id"), "content"))
+				}) {
+					t.Errorf("delivery %v: its payload is not what was sent", d)
+				}
+			}
+		})
+	}
+}
+
+// TestKeep: the original interchange goes along byte for byte where it is whole, and where it is
+// not, the delivery says that a new envelope was written and why.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	const one = "  - {match: {}, to: erp, envelope: keep}\n"
+	for _, c := range []struct {
+		name, file, split, routes, spoilt string
+		files                             int
+		kept                              bool
+	}{
+		{"edifact", "edifact/orders-two-and-ordchg-one.edi", "preserve", one, "", 1, true},
+		{"x12", "x12/850-and-860-two-groups.x12", "preserve", one, "", 1, true},
+		{"one message", "edifact/orders-one.edi", "messages", one, "", 1, true},
+		{"one rejected by the parser", "edifact/unt-wrong-count-in-second.edi", "preserve", one, "", 1, false},
+		{"one rejected by the validator", "edifact/orders-two-and-ordchg-one.edi", "preserve", one, "PO-7001", 1, false},
+		{"two receivers", "edifact/orders-two-and-ordchg-one.edi", "preserve", "  - {match: {document: \"edifact:ORDCHG\"}, to: globex, envelope: keep}\n" + one, "", 2, false},
+		{"split: messages", "x12/850-and-860-two-groups.x12", "messages", one, "", 3, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := routeHub(t, "split: "+c.split, c.routes, c.spoilt)
+			original := file(t, c.file)
+			post(t, h, original)
+			files := append(arrived(h, "erp"), arrived(h, "globex")...)
+			if len(files) != c.files {
+				t.Fatalf("%d files, want %d", len(files), c.files)
+			}
+			for _, b := range files {
+				if bytes.Equal(b, original) != c.kept {
+					t.Errorf("kept is not %v: %q", c.kept, b)
+				}
+				readers(t, b) // also what was written anew is valid
+			}
+			for _, d := range h.API().List("deliveries") {
+				told := strings.Contains(fmt.Sprint(h.API().Events("deliveries", d.Text("id"))), "envelope_fallback")
+				if want := map[bool]string{true: "keep", false: "new"}[c.kept]; d.Text("envelope") != want || told == c.kept {
+					t.Errorf("the API says envelope %s, fallback told: %v", d.Text("envelope"), told)
+				}
+			}
+		})
+	}
+}
+
+// TestThreeReceivers: with split: messages each message of one interchange goes its own way.
+func TestThreeReceivers(t *testing.T) {
+	t.Parallel()
+	h := routeHub(t, "split: messages", "  - {match: {document: \"edifact:ORDERS\"}, to: erp}\n  - {match: {document: \"edifact:ORDCHG\"}, to: globex}\n  - {match: {document: \"edifact:INVOIC\"}, to: initech}\n")
+	original := file(t, "edifact/orders-ordchg-invoic.edi")
+	post(t, h, original)
+	source := readers(t, original)
+	for i, to := range []string{"erp", "globex", "initech"} {
+		files := arrived(h, to)
+		if len(files) != 1 {
+			t.Fatalf("%s was given %d files", to, len(files))
+		}
+		got := readers(t, files[0])
+		if len(got.messages) != 1 || !bytes.Equal(got.bytes[0], source.bytes[i]) || got.ic.ControlRef != "1" {
+			t.Errorf("%s was given %q", to, files[0])
+		}
+	}
+	if ic := h.API().List("interchanges")[0]; ic.Text("state") != "done" || ic.Text("open") != "0" {
+		t.Errorf("the interchange is %v", ic)
+	}
+}
+
+// TestControlNumbers: the numbers of one receiver have no gap and no repeat when interchanges of
+// two standards come at the same time; each standard and level counts for itself. A delivery that
+// was refused and is replayed leaves with the bytes that it had.
+func TestControlNumbers(t *testing.T) {
+	t.Parallel()
+	h := routeHub(t, "ordering: {by: none}, on_poison: skip", "  - {match: {}, to: erp}\n")
+	refused := ""
+	h.Sink.Answer(func(w http.ResponseWriter, _ *http.Request, d *hubtest.Delivered) bool {
+		if key := d.Header.Get("X-Edihub-Delivery"); refused == "" || refused == key && len(h.Sink.To("erp")) < 2 {
+			refused = key
+			w.WriteHeader(http.StatusBadRequest)
+			return true
+		}
+		return false
+	})
+	const n = 8
+	five, one := file(t, "x12/850-five-in-one-group.x12"), file(t, "edifact/orders-one.edi")
+	errs := make(chan error, 2*n)
+	for i := range n {
+		number := fmt.Sprintf("%03d", 600+i)
+		for _, b := range [][]byte{
+			bytes.ReplaceAll(bytes.ReplaceAll(five, []byte("000000502"), []byte("000000"+number)), []byte("PO-801"), []byte("PO-"+number+"-")),
+			bytes.ReplaceAll(bytes.ReplaceAll(one, []byte("ACME4712"), []byte("ACME"+number)), []byte("PO-7003"), []byte("PO-"+number)),
+		} {
+			r := h.Message(plain(b))
+			go func() {
+				a, err := h.TryPost(context.Background(), r)
+				if err == nil && a.Status != http.StatusOK {
+					err = fmt.Errorf("HTTP %d", a.Status)
+				}
+				errs <- err
+			}()
+		}
+	}
+	for range 2 * n {
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.Settle()
+	dead := h.API().List("deadletters")
+	if len(dead) != 1 || dead[0].Text("code") != "HTTP_400" {
+		t.Fatalf("dead letters %v", dead)
+	}
+	h.API().Replay(dead[0].Text("id"))
+	h.Settle()
+
+	bytesOf := map[string][]byte{} // by delivery
+	keys := map[string]bool{}
+	for _, d := range h.Sink.To("erp") {
+		id := d.Header.Get("X-Edihub-Delivery")
+		if b, again := bytesOf[id]; again && !bytes.Equal(b, d.Payload) {
+			t.Errorf("delivery %s left as %q and as %q", id, b, d.Payload)
+		}
+		if bytesOf[id] = d.Payload; id == refused {
+			keys[d.Header.Get("X-Edihub-Message-Id")] = true
+		}
+	}
+	if len(keys) != 2 {
+		t.Errorf("the replay of a refused delivery has the Message-IDs %v, want a new one", keys)
+	}
+	refs := map[string][]string{}
+	for _, b := range bytesOf {
+		r := readers(t, b)
+		refs[string(r.ic.Standard)] = append(refs[string(r.ic.Standard)], r.ic.ControlRef)
+		for _, g := range r.groups {
+			refs["group"] = append(refs["group"], fmt.Sprintf("%09s", g.ControlRef))
+		}
+	}
+	for what, count := range map[string]int{"x12": 5 * n, "group": 5 * n, "edifact": n} {
+		var want []string
+		for i := 1; i <= count; i++ {
+			want = append(want, fmt.Sprintf(map[bool]string{true: "%d", false: "%09d"}[what == "edifact"], i))
+		}
+		if got := slices.Sorted(slices.Values(refs[what])); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+			t.Errorf("control references of %s: %v", what, got)
+		}
+	}
+}
+
+// TestBytesStay: what has no envelope of its own leaves as it came, and a message is not touched by
+// the envelope around it.
+func TestBytesStay(t *testing.T) {
+	t.Parallel()
+	h := routeHub(t, "split: messages", "  - {match: {document: opaque, from: acme}, to: globex, envelope: none}\n  - {match: {document: \"ubl:*\"}, to: initech, envelope: none}\n  - {match: {}, to: erp}\n")
+	for _, c := range []struct{ to, name string }{
+		{"globex", "opaque/price-list.csv"}, {"globex", "opaque/drawing.bin"}, {"globex", "opaque/unknown.xml"},
+		{"initech", "ubl/invoice-minimal.xml"}, {"initech", "ubl/creditnote-minimal.xml"},
+	} {
+		post(t, h, file(t, c.name))
+		files := arrived(h, c.to)
+		if len(files) == 0 || !bytes.Equal(files[len(files)-1], file(t, c.name)) {
+			t.Errorf("%s did not arrive as it is", c.name)
+		}
+		if d := h.API().List("deliveries")[0]; d.Text("envelope") != "none" || d.Text("state") != "delivered" {
+			t.Errorf("%s: delivery %v", c.name, d)
+		}
+	}
+	lines := file(t, "edifact/orders-lines-crlf.edi")
+	post(t, h, lines)
+	files := arrived(h, "erp")
+	if len(files) != 1 || !bytes.Equal(readers(t, files[0]).bytes[0], readers(t, lines).bytes[0]) {
+		t.Errorf("the ERP was given %q", files)
+	}
+}
+
+// TestOurDelimiters: bytes that are replaced while a delivery is read are those that the receiver
+// and the API see.
+func TestOurDelimiters(t *testing.T) {
+	t.Parallel()
+	h := routeHub(t, "split: messages", `  - {match: {}, to: erp, x12: {version: "00401", element: "*", component: ">", segment: "~"}}`+"\n")
+	original := file(t, "x12/850-own-delimiters.x12")
+	post(t, h, original)
+	files := arrived(h, "erp")
+	if len(files) != 1 {
+		t.Fatalf("%d files", len(files))
+	}
+	want := strings.NewReplacer("|", "*", "\n", "~").Replace(string(readers(t, original).bytes[0]))
+	if got := readers(t, files[0]); string(got.bytes[0]) != want || bytes.ContainsAny(files[0], "|\n^") {
+		t.Errorf("the ERP was given %q", files[0])
+	}
+	if d := h.API().List("deliveries")[0]; !bytes.Equal(h.API().Payload("deliveries", d.Text("id"), "content"), files[0]) {
+		t.Error("the API shows other bytes")
+	}
+}
+
+// TestNoRoute: the MDN is positive, the message a dead letter, and a route that is added later
+// delivers it.
+func TestNoRoute(t *testing.T) {
+	t.Parallel()
+	const before = "  - {match: {to: hub}, to: erp}\n"
+	h := routeHub(t, "on_poison: skip", before)
+	post(t, h, file(t, "edifact/orders-for-nobody.edi"))
+	dead := h.API().List("deadletters")
+	if len(dead) != 1 || dead[0].Text("code") != "NO_ROUTE" || dead[0].Text("stage") != "router" || dead[0].Text("partner") != "acme" {
+		t.Fatalf("dead letters %v", dead)
+	}
+	h.Mend(fmt.Sprintf(routing, "on_poison: skip", before+"  - {match: {receiver: \"edifact:ZZ:NOBODY\"}, to: erp}\n"))
+	h.API().Replay(dead[0].Text("id"))
+	h.Settle()
+	if len(arrived(h, "erp")) != 1 || states(h)["PO-7014"] != "delivered" {
+		t.Errorf("%d files, %v", len(arrived(h, "erp")), states(h))
+	}
+}
+
+// TestUsageAndStatus: what is not agreed is answered and not acted on; what goes to a suspended
+// partner waits for it, and what comes from one is kept.
+func TestUsageAndStatus(t *testing.T) {
+	t.Parallel()
+	const agreement, routes = "on_poison: skip", "  - {match: {}, to: globex}\n"
+	with := func(who, status string) string {
+		return strings.Replace(fmt.Sprintf(routing, agreement, routes), "{id: "+who+", connections", "{id: "+who+", status: "+status+", connections", 1)
+	}
+	h := routeHub(t, agreement, routes)
+	post(t, h, file(t, "x12/850-marked-as-test.x12"))
+	ic := h.API().List("interchanges")[0]
+	if ic.Text("state") != "rejected" || ic.Text("code") != "USAGE_NOT_AGREED" || !strings.Contains(fmt.Sprint(ic["findings"]), "EDI-TEST-INDICATOR") || len(arrived(h, "globex")) != 0 {
+		t.Fatalf("a test under usage: production: %v, %d files", ic, len(arrived(h, "globex")))
+	}
+
+	h.Mend(with("globex", "suspended"))
+	h.Send(plain(file(t, "x12/850-one.x12"))).Disposition(t, false, "processed")
+	h.Wait("the delivery to wait", func() bool {
+		d := h.API().List("deliveries?state=ready")
+		return len(d) == 1 && states(h)["PO-8003"] == "routed"
+	})
+	if len(arrived(h, "globex")) != 0 {
+		t.Fatal("a suspended partner was sent something")
+	}
+	h.Mend(with("globex", "live"))
+	h.Settle()
+	if len(arrived(h, "globex")) != 1 {
+		t.Fatalf("%d files after the partner is live again", len(arrived(h, "globex")))
+	}
+
+	h.Mend(with("acme", "suspended"))
+	post(t, h, file(t, "edifact/orders-one.edi"))
+	dead := h.API().List("deadletters")
+	if len(dead) != 1 || dead[0].Text("code") != "PARTNER_NOT_ACTIVE" || len(arrived(h, "globex")) != 1 {
+		t.Fatalf("from a suspended partner: %v", dead)
+	}
+	h.Mend(with("acme", "live"))
+	h.API().Replay(dead[0].Text("id"))
+	h.Settle()
+	if len(arrived(h, "globex")) != 2 {
+		t.Fatalf("%d files after the replay", len(arrived(h, "globex")))
 	}
 }
