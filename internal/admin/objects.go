@@ -190,6 +190,7 @@ type transmissionView struct {
 	SHA256     store.Ref `json:"sha256"`
 	Size       int64     `json:"size"`
 	WireSize   int64     `json:"wire_size"`
+	WireHead   string    `json:"wire_head,omitempty"` // what form=wire needs before it to be opened again
 	Source     string    `json:"source,omitempty"`
 	At         time.Time `json:"at"`
 	Parsing    bool      `json:"parsing"` // of one transmission, not in lists: the parser is not through
@@ -202,7 +203,7 @@ func transmissionShown(t *store.Transmission) transmissionView {
 	return transmissionView{
 		ID: t.ID, Transport: t.Transport, Connection: t.Connection, Own: t.Own, From: t.From, To: t.To, MessageID: t.MessageID,
 		FileName: t.FileName, Media: t.Media, State: t.State, Code: t.Code, Detail: t.Detail, Signed: t.Signed, Encrypted: t.Encrypted,
-		MIC: t.MIC, SHA256: t.Content, Size: t.Size, WireSize: t.WireSize, Source: t.Source, At: t.At.UTC(),
+		MIC: t.MIC, SHA256: t.Content, Size: t.Size, WireSize: t.WireSize, WireHead: t.WireHead, Source: t.Source, At: t.At.UTC(),
 		Links: links{
 			"self": self, "payload": self + "/payload", "events": self + "/events",
 			"interchanges": "/v1/interchanges?transmission=" + t.ID.String(),

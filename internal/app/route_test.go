@@ -31,7 +31,7 @@ const routing = `
 own:
   - {id: hub, as2: {id: HUB, keys: [{cert: HUB.pem, key: HUB.key}]}, identifiers: ["edifact:ZZ:HUB", "x12:ZZ:HUB", "peppol:0088:HUB"]}
 connections:
-  - {id: acme-as2, as2: {id: ACME, own: hub, url: "http://${sink}/as2", require: [], sign: none, encrypt: none, mdn: {signed: false}}}
+  - {id: acme-as2, as2: {id: ACME, own: hub, url: "http://${sink}/as2", require: [], sign: none, encrypt: none, mdn: {signed: false}}, certificates: [{file: ACME.pem}]}
   - {id: erp-http, http: {url: "http://${sink}/http/erp"}, retry: {first: 5ms, max: 10ms}}
   - {id: globex-http, http: {url: "http://${sink}/http/globex"}}
   - {id: initech-http, http: {url: "http://${sink}/http/initech"}}

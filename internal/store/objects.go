@@ -69,6 +69,9 @@ type Transmission struct {
 	Answer     []byte // the MDN as it was sent, head and body
 	Source     string // remote address
 	At         time.Time
+	// WireHead are the header lines without which Wire cannot be opened again: Content-Type, with
+	// the boundary of what is signed, and Content-Transfer-Encoding. "" where nothing was wrapped.
+	WireHead string
 }
 
 // Interchange is UNB..UNZ, ISA..IEA, or one XML document, of a transmission.

@@ -174,8 +174,19 @@ func (x *exchange) stage(ctx context.Context, a *pipeline.Arrival, content, wire
 	if a.Wire, err = x.Store.StageBody(ctx, wire); err != nil {
 		return fmt.Errorf("stage the wire: %w", err)
 	}
-	t.Wire = a.Wire.Ref
+	t.Wire, t.WireHead = a.Wire.Ref, x.wireHead()
 	return nil
+}
+
+// wireHead are the header lines that a kept body needs to be opened and verified again.
+func (x *exchange) wireHead() string {
+	var b strings.Builder
+	for _, name := range []string{"Content-Type", "Content-Transfer-Encoding"} {
+		for _, v := range x.r.Header.Values(name) {
+			b.WriteString(name + ": " + v + "\r\n")
+		}
+	}
+	return b.String()
 }
 
 func sameBytes(a, b edi.Source) (bool, error) {
@@ -288,7 +299,7 @@ func (x *exchange) hold(ctx context.Context, a *pipeline.Arrival, o *as2.Opened,
 	t.State, t.Code, t.Detail = store.StateHeld, refusal.Code, "transmission "+first.ID.String()+" has the same Message-ID and other content"
 	t.Answer = answer
 	if !o.Signed && !x.kept.body(x.conn.ID, x.at, t.Size+t.WireSize) {
-		a.Content, a.Wire, t.Content, t.Wire = nil, nil, store.Ref{}, store.Ref{}
+		a.Content, a.Wire, t.Content, t.Wire, t.WireHead = nil, nil, store.Ref{}, store.Ref{}, ""
 	}
 	if err := x.Pipeline.Keep(ctx, &pipeline.Arrival{Transmission: t, Content: a.Content, Wire: a.Wire}); err != nil {
 		x.unavailable("keep", err)

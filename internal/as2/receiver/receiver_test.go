@@ -356,6 +356,9 @@ func TestRefusals(t *testing.T) {
 			if !bytes.Equal(h.st.body(tr.Wire), tc.body) || !tr.Content.IsZero() {
 				t.Error("the wire is not kept as it was, or content was")
 			}
+			if len(tc.body) > 0 && !strings.HasPrefix(tr.WireHead, "Content-Type: ") {
+				t.Errorf("the wire is kept without the head that it needs: %q", tr.WireHead)
+			}
 			if _, stored, err := ParseAnswer(tr.Answer); err != nil || !bytes.Equal(stored, a.body) {
 				t.Errorf("the MDN is not kept: %v", err)
 			}

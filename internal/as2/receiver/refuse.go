@@ -102,7 +102,7 @@ func (x *exchange) keep(t *store.Transmission, wire edi.Source) error {
 		if err != nil {
 			return err
 		}
-		a.Wire, t.Wire = body, body.Ref
+		a.Wire, t.Wire, t.WireHead = body, body.Ref, x.wireHead()
 	default:
 		t.Answer = nil
 	}

@@ -254,6 +254,7 @@ func codeTransmission(c *coder, t *store.Transmission) {
 	c.bytes(&t.Answer)
 	text(c, &t.Source)
 	c.time(&t.At)
+	text(c, &t.WireHead)
 }
 
 func codeInterchange(c *coder, ic *store.Interchange) {

@@ -22,7 +22,7 @@ func transmission(id edi.ID) *store.Transmission {
 	return &store.Transmission{
 		ID: id, Transport: "as2", Connection: "acme-as2", Own: "hub", From: "ACME AS2", To: "OURCO", MessageID: "<1@acme>", FileName: "a.edi",
 		Media: "application/edifact", State: store.StateAccepted, Code: "C", Detail: "D", Signed: true, Encrypted: true, MIC: "abc=, sha-256",
-		Content: hash32(1), Wire: hash32(2), WireSize: 10, Size: 9, Answer: []byte("MDN"), Source: "192.0.2.1:1", At: t0,
+		Content: hash32(1), Wire: hash32(2), WireSize: 10, Size: 9, Answer: []byte("MDN"), Source: "192.0.2.1:1", At: t0, WireHead: "Content-Type: a/b\r\n",
 	}
 }
 
