@@ -59,9 +59,9 @@ func badInputs() []badInput {
 			return r
 		}
 	}
-	evil := edifact("ACME", "GLOBEX", 900, evilMark)
-	plainBeta := hubtest.Message{From: "BETA", Payload: edifact("BETA", "GLOBEX", 900, evilMark), Unencrypted: true}
-	two := bytes.Replace(edifact("ACME", "GLOBEX", 901, evilMark), []byte("UNZ+1+"), []byte("UNH+2+ORDERS:D:96A:UN'BGM+220+"+evilMark+"2+9'UNT+3+2'UNZ+2+"), 1)
+	evil := edifactOrder("ACME", "GLOBEX", 900, evilMark)
+	plainBeta := hubtest.Message{From: "BETA", Payload: edifactOrder("BETA", "GLOBEX", 900, evilMark), Unencrypted: true}
+	two := bytes.Replace(edifactOrder("ACME", "GLOBEX", 901, evilMark), []byte("UNZ+1+"), []byte("UNH+2+ORDERS:D:96A:UN'BGM+220+"+evilMark+"2+9'UNT+3+2'UNZ+2+"), 1)
 	const positive = "processed"
 	return []badInput{
 		{name: "envelope cut off", make: changed(hubtest.Message{From: "ACME", Payload: evil}, func(r *hubtest.Request) { r.Body = r.Body[:len(r.Body)-40] }),
@@ -106,7 +106,7 @@ func badInputs() []badInput {
 		{name: "another path", make: changed(hubtest.Message{From: "ACME", Payload: evil}, func(r *hubtest.Request) { r.Path = "/as2/other" }),
 			status: http.StatusNotFound},
 
-		{name: "in another's name", make: acme(edifact("BETA", "GLOBEX", 902, evilMark), ""), disposition: positive, positive: true,
+		{name: "in another's name", make: acme(edifactOrder("BETA", "GLOBEX", 902, evilMark), ""), disposition: positive, positive: true,
 			transmission: "accepted", interchange: "dead SENDER_NOT_ON_CONNECTION", dead: "parser SENDER_NOT_ON_CONNECTION"},
 		{name: "garbage", make: acme([]byte("\x00\xff\x01 "+evilMark+" \x80\x81"), ""), disposition: positive, positive: true,
 			transmission: "accepted", interchange: "dead UNKNOWN_CONTENT", dead: "parser UNKNOWN_CONTENT"},
@@ -118,9 +118,9 @@ func badInputs() []badInput {
 			transmission: "accepted", interchange: "rejected ENVELOPE_INVALID", messages: "rejected ENVELOPE_INVALID, rejected MESSAGE_INVALID"},
 		{name: "wrong count in UNZ", make: acme(bytes.Replace(evil, []byte("UNZ+1+"), []byte("UNZ+3+"), 1), ""), disposition: positive, positive: true,
 			transmission: "accepted", interchange: "rejected ENVELOPE_INVALID", messages: "rejected ENVELOPE_INVALID"},
-		{name: "no IEA", make: acme(bytes.Split(x12("ACME", "GLOBEX", 900, evilMark), []byte("IEA"))[0], "application/EDI-X12"), disposition: positive, positive: true,
+		{name: "no IEA", make: acme(bytes.Split(x12Order("ACME", "GLOBEX", 900, evilMark), []byte("IEA"))[0], "application/EDI-X12"), disposition: positive, positive: true,
 			transmission: "accepted", interchange: "rejected ENVELOPE_INVALID", messages: "rejected ENVELOPE_INVALID"},
-		{name: "wrong count in SE", make: acme(bytes.Replace(x12("ACME", "GLOBEX", 901, evilMark), []byte("SE*5*"), []byte("SE*6*"), 1), "application/EDI-X12"), disposition: positive, positive: true,
+		{name: "wrong count in SE", make: acme(bytes.Replace(x12Order("ACME", "GLOBEX", 901, evilMark), []byte("SE*5*"), []byte("SE*6*"), 1), "application/EDI-X12"), disposition: positive, positive: true,
 			transmission: "accepted", interchange: "rejected MESSAGE_INVALID", messages: "rejected MESSAGE_INVALID"},
 		{name: "XML with an entity", make: acme(ubl(`<!DOCTYPE Invoice [<!ENTITY x SYSTEM "file:///etc/passwd">]>`, evilMark, "<cbc:Note>&x;</cbc:Note>"), "application/xml"), disposition: positive, positive: true,
 			transmission: "accepted", interchange: "dead UNKNOWN_CONTENT", dead: "parser UNKNOWN_CONTENT"},
@@ -132,7 +132,7 @@ func badInputs() []badInput {
 			transmission: "accepted", interchange: "rejected MESSAGE_INVALID", messages: "rejected MESSAGE_INVALID"},
 		{name: "XML cut off", make: acme(ubl("", evilMark, "")[:600], "application/xml"), disposition: positive, positive: true,
 			transmission: "accepted", interchange: "rejected MESSAGE_INVALID", messages: "rejected MESSAGE_INVALID"},
-		{name: "unknown receiver", make: acme(edifact("ACME", "NOBODY", 903, evilMark), ""), disposition: positive, positive: true,
+		{name: "unknown receiver", make: acme(edifactOrder("ACME", "NOBODY", 903, evilMark), ""), disposition: positive, positive: true,
 			transmission: "accepted", interchange: "split", messages: "dead NO_ROUTE", dead: "router NO_ROUTE"},
 	}
 }
@@ -202,7 +202,7 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("%d deliveries", n)
 			}
 			number := fmt.Sprintf("BEHIND-%d-", i)
-			h.Send(hubtest.Message{From: "ACME", Payload: edifact("ACME", "GLOBEX", i+1, number)}).Positive(t)
+			h.Send(hubtest.Message{From: "ACME", Payload: edifactOrder("ACME", "GLOBEX", i+1, number)}).Positive(t)
 			h.Settle()
 			if holding(h, number) != 1 {
 				t.Error("the message behind it was not delivered")

@@ -268,19 +268,19 @@ func goWrong(t *testing.T, h *hubtest.Hub, mark string) {
 		}
 		return false
 	})
-	good := with(edifact("ACME", "GLOBEX", 1, "GOOD"))
+	good := with(edifactOrder("ACME", "GLOBEX", 1, "GOOD"))
 	for _, p := range [][]byte{
 		good,
-		with(edifact("ACME", "WEB", 2, "WEB")),
-		with(edifact("ACME", "WEB2", 3, "UNREACHED")),
-		with(edifact("ACME", "NOBODY", 4, "NOROUTE")),
-		with(edifact("BETA", "GLOBEX", 5, "ANOTHER")),
-		bytes.Replace(with(edifact("ACME", "GLOBEX", 6, "COUNT")), []byte("UNT+9+"), []byte("UNT+7+"), 1),
-		with(edifact("ACME", "GLOBEX", 7, "CUT"))[:190],
+		with(edifactOrder("ACME", "WEB", 2, "WEB")),
+		with(edifactOrder("ACME", "WEB2", 3, "UNREACHED")),
+		with(edifactOrder("ACME", "NOBODY", 4, "NOROUTE")),
+		with(edifactOrder("BETA", "GLOBEX", 5, "ANOTHER")),
+		bytes.Replace(with(edifactOrder("ACME", "GLOBEX", 6, "COUNT")), []byte("UNT+9+"), []byte("UNT+7+"), 1),
+		with(edifactOrder("ACME", "GLOBEX", 7, "CUT"))[:190],
 		[]byte("garbage " + mark),
 		ubl("", "XML", "<cbc:Note>"+mark+"</cbc:Note><cbc:Note>&"+mark+";</cbc:Note>"),
 		ubl("<!DOCTYPE x [<!ENTITY a \""+mark+"\">]>", "DTD", ""),
-		with(edifact("GAMMA", "GLOBEX", 8, "NOT-GAMMA")),
+		with(edifactOrder("GAMMA", "GLOBEX", 8, "NOT-GAMMA")),
 	} {
 		h.Send(hubtest.Message{From: "ACME", Payload: p}).Positive(t)
 	}
@@ -292,8 +292,8 @@ func goWrong(t *testing.T, h *hubtest.Hub, mark string) {
 	plain = h.Message(hubtest.Message{From: "BETA", Payload: good, Unsigned: true, Unencrypted: true})
 	plain.Header["AS2-From"] = []string{"NOBODY"}
 	h.Post(plain)
-	h.Send(hubtest.Message{From: "BETA", Payload: with(edifact("BETA", "GLOBEX", 9, "PANICS"))}).Positive(t)
-	h.Send(hubtest.Message{From: "GAMMA", Payload: with(edifact("GAMMA", "GLOBEX", 10, "BOUNCES"))}).Positive(t)
+	h.Send(hubtest.Message{From: "BETA", Payload: with(edifactOrder("BETA", "GLOBEX", 9, "PANICS"))}).Positive(t)
+	h.Send(hubtest.Message{From: "GAMMA", Payload: with(edifactOrder("GAMMA", "GLOBEX", 10, "BOUNCES"))}).Positive(t)
 	h.Settle()
 	if holding(h, mark) == 0 {
 		t.Fatal("nothing was delivered")

@@ -174,8 +174,8 @@ func TestForgedMessages(t *testing.T) {
 	for i, f := range forgeries() {
 		t.Run(f.name, func(t *testing.T) {
 			number := fmt.Sprintf("GOOD-%d-", i)
-			payload := edifact("ACME", "GLOBEX", i+1, number)
-			good, bad := entity("application/edifact", payload), entity("application/edifact", edifact("ACME", "GLOBEX", 1000+i, evilMark))
+			payload := edifactOrder("ACME", "GLOBEX", i+1, number)
+			good, bad := entity("application/edifact", payload), entity("application/edifact", edifactOrder("ACME", "GLOBEX", 1000+i, evilMark))
 			contentType, body := f.make(t, h, good, bad)
 			if !f.plain {
 				contentType, body = envelopedType, encrypted(t, h.Own(), entity(contentType, body))
@@ -241,7 +241,7 @@ func TestForgedMessages(t *testing.T) {
 // for BETA.
 func TestInAnothersName(t *testing.T) {
 	t.Parallel()
-	for name, make := range map[string]func(from, to string, n int, number string) []byte{"UNB": edifact, "ISA": x12} {
+	for name, make := range map[string]func(from, to string, n int, number string) []byte{"UNB": edifactOrder, "ISA": x12Order} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newWorld(t, nil)
@@ -300,7 +300,7 @@ func TestReplayInAnothersNameOnceMended(t *testing.T) {
 	t.Parallel()
 	h := newWorld(t, nil)
 	api := h.API()
-	h.Send(hubtest.Message{From: "ACME", Payload: edifact("BETA", "GLOBEX", 7, "HELD-1")}).Positive(t)
+	h.Send(hubtest.Message{From: "ACME", Payload: edifactOrder("BETA", "GLOBEX", 7, "HELD-1")}).Positive(t)
 	h.Settle()
 	dead := api.List("deadletters?code=SENDER_NOT_ON_CONNECTION")
 	if len(dead) != 1 || holding(h, "HELD-1") != 0 {
@@ -387,7 +387,7 @@ func TestForgedMDNs(t *testing.T) {
 	next := func() string {
 		n++
 		number := fmt.Sprintf("MDN-%d-", n)
-		h.Send(hubtest.Message{From: "ACME", Payload: edifact("ACME", "GLOBEX", n, number)}).Positive(t)
+		h.Send(hubtest.Message{From: "ACME", Payload: edifactOrder("ACME", "GLOBEX", n, number)}).Positive(t)
 		return number
 	}
 	next()
@@ -476,7 +476,7 @@ func TestPartnerHasOtherBytes(t *testing.T) {
 				hubtest.Write(w, header, body)
 				return true
 			})
-			h.Send(hubtest.Message{From: "ACME", Payload: edifact("ACME", "GLOBEX", 1, "FAILS")}).Positive(t)
+			h.Send(hubtest.Message{From: "ACME", Payload: edifactOrder("ACME", "GLOBEX", 1, "FAILS")}).Positive(t)
 			h.Settle()
 			dead := api.List("deadletters")
 			if len(dead) != 1 || dead[0].Text("code") != tc.code || dead[0].Text("stage") != "sender" {
@@ -486,7 +486,7 @@ func TestPartnerHasOtherBytes(t *testing.T) {
 			if d.Text("state") != store.StateFailed || d.Text("code") != tc.code || d.Text("proof") != "" {
 				t.Fatalf("delivery %v", d)
 			}
-			h.Send(hubtest.Message{From: "BETA", Payload: edifact("BETA", "GLOBEX", 1, "OTHERS")}).Positive(t)
+			h.Send(hubtest.Message{From: "BETA", Payload: edifactOrder("BETA", "GLOBEX", 1, "OTHERS")}).Positive(t)
 			h.Settle()
 			if holding(h, "OTHERS") != 1 {
 				t.Fatal("the lane of another was blocked")

@@ -86,7 +86,7 @@ func TestUploadsThatNeverEnd(t *testing.T) {
 	wg.Wait()
 	h.Wait("a file of each upload", func() bool { return openFiles(t, spool) == uploads })
 	for i, from := range []string{"BETA", "ACME"} {
-		h.Send(hubtest.Message{From: from, Payload: edifact(from, "GLOBEX", i+1, "MEANWHILE-"+from)}).Positive(t)
+		h.Send(hubtest.Message{From: from, Payload: edifactOrder(from, "GLOBEX", i+1, "MEANWHILE-"+from)}).Positive(t)
 	}
 	h.Settle()
 	for _, from := range []string{"BETA", "ACME"} {
@@ -145,8 +145,8 @@ func TestFullDisk(t *testing.T) {
 		}
 	})
 	api := h.API()
-	mine := h.Message(hubtest.Message{From: "ACME", MessageID: "<disk-1@acme>", Payload: edifact("ACME", "GLOBEX", 1, "DISK-1")})
-	large := h.Message(hubtest.Message{From: "ACME", MessageID: "<disk-2@acme>", Payload: append(edifact("ACME", "GLOBEX", 2, "DISK-2"), bytes.Repeat([]byte("\r\n"), 1<<20)...)})
+	mine := h.Message(hubtest.Message{From: "ACME", MessageID: "<disk-1@acme>", Payload: edifactOrder("ACME", "GLOBEX", 1, "DISK-1")})
+	large := h.Message(hubtest.Message{From: "ACME", MessageID: "<disk-2@acme>", Payload: append(edifactOrder("ACME", "GLOBEX", 2, "DISK-2"), bytes.Repeat([]byte("\r\n"), 1<<20)...)})
 	for name, fill := range map[string]func(on bool){
 		"below the limit": func(on bool) {
 			if free.Store(2 << 30); on {
@@ -175,7 +175,7 @@ func TestFullDisk(t *testing.T) {
 		if r := api.Call(http.MethodGet, "/v1/messages", nil); r.Status != http.StatusOK {
 			t.Errorf("%s: the list of messages: HTTP %d", name, r.Status)
 		}
-		if r := api.Call(http.MethodPost, "/v1/messages?from=acme&to=globex", edifact("ACME", "GLOBEX", 3, "DISK-3")); r.Status != http.StatusServiceUnavailable {
+		if r := api.Call(http.MethodPost, "/v1/messages?from=acme&to=globex", edifactOrder("ACME", "GLOBEX", 3, "DISK-3")); r.Status != http.StatusServiceUnavailable {
 			t.Errorf("%s: a submission: HTTP %d", name, r.Status)
 		}
 		fill(false)
@@ -212,12 +212,12 @@ func TestFullDiskMidway(t *testing.T) {
 		free.Store(0) // the proof of this delivery finds the disk full
 		return false
 	})
-	h.Send(hubtest.Message{From: "ACME", Payload: edifact("ACME", "GLOBEX", 1, "MID-1")}).Positive(t)
+	h.Send(hubtest.Message{From: "ACME", Payload: edifactOrder("ACME", "GLOBEX", 1, "MID-1")}).Positive(t)
 	h.Wait("the first to be sent", func() bool { return holding(h, "MID-1") > 0 })
-	unavailable(t, h.Send(hubtest.Message{From: "ACME", MessageID: "<mid-2@acme>", Payload: edifact("ACME", "GLOBEX", 2, "MID-2")}))
+	unavailable(t, h.Send(hubtest.Message{From: "ACME", MessageID: "<mid-2@acme>", Payload: edifactOrder("ACME", "GLOBEX", 2, "MID-2")}))
 	h.Sink.Answer(nil)
 	free.Store(2 << 30)
-	h.Send(hubtest.Message{From: "ACME", MessageID: "<mid-2@acme>", Payload: edifact("ACME", "GLOBEX", 2, "MID-2")}).Positive(t)
+	h.Send(hubtest.Message{From: "ACME", MessageID: "<mid-2@acme>", Payload: edifactOrder("ACME", "GLOBEX", 2, "MID-2")}).Positive(t)
 	h.Settle()
 	ids := map[string]bool{}
 	for _, d := range h.Sink.To("GLOBEX") {
@@ -238,7 +238,7 @@ func TestLockedDatabase(t *testing.T) {
 	t.Parallel()
 	h := newWorld(t, nil)
 	ctx := context.Background()
-	mine := h.Message(hubtest.Message{From: "ACME", MessageID: "<locked@acme>", Payload: edifact("ACME", "GLOBEX", 1, "LOCKED-1")})
+	mine := h.Message(hubtest.Message{From: "ACME", MessageID: "<locked@acme>", Payload: edifactOrder("ACME", "GLOBEX", 1, "LOCKED-1")})
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(h.DataDir(), "edihub.db"))
 	if err != nil {
 		t.Fatal(err)

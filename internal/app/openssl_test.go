@@ -116,7 +116,7 @@ func TestOpenSSLSends(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			b := &box{h: h, dir: t.TempDir()}
 			number := fmt.Sprintf("OPENSSL-%d-", i)
-			payload := edifact("ACME", "GLOBEX", i+1, number)
+			payload := edifactOrder("ACME", "GLOBEX", i+1, number)
 			content := append([]byte("Content-Type: application/edifact\r\nContent-Transfer-Encoding: binary\r\n\r\n"), payload...)
 			message, err := b.sign(tc.command, "ACME", content, tc.sign...)
 			if err != nil {
@@ -248,7 +248,7 @@ func TestOpenSSLReceives(t *testing.T) {
 				hubtest.Write(w, header, body)
 				return true
 			})
-			h.Send(hubtest.Message{From: "ACME", Payload: edifact("ACME", "GLOBEX", 1, "TO-OPENSSL")}).Positive(t)
+			h.Send(hubtest.Message{From: "ACME", Payload: edifactOrder("ACME", "GLOBEX", 1, "TO-OPENSSL")}).Positive(t)
 			h.Settle()
 			ds := h.API().List("deliveries")
 			if len(ds) != 1 || ds[0].Text("state") != tc.state || ds[0].Text("code") != tc.code || ds[0].Text("tries") != "1" {

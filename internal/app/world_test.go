@@ -61,13 +61,13 @@ func newWorld(t *testing.T, change func(o *hubtest.Options)) *hubtest.Hub {
 	return hubtest.New(t, o)
 }
 
-// edifact is an order with its own number.
-func edifact(from, to string, n int, number string) []byte {
+// edifactOrder is an order with its own number.
+func edifactOrder(from, to string, n int, number string) []byte {
 	return fmt.Appendf(nil, "UNB+UNOC:3+%s:ZZ+%s:ZZ+261130:1200+%d'UNH+1+ORDERS:D:96A:UN'BGM+220+%s+9'DTM+137:20261130:102'NAD+BY+5412345000013::9'LIN+1++4000862141404:EN'QTY+21:5'UNS+S'UNT+8+1'UNZ+1+%d'", from, to, n, number, n)
 }
 
-// x12 is an order with its own number.
-func x12(from, to string, n int, number string) []byte {
+// x12Order is an order with its own number.
+func x12Order(from, to string, n int, number string) []byte {
 	return fmt.Appendf(nil, "ISA*00*          *00*          *ZZ*%-15s*ZZ*%-15s*261130*1200*U*00401*%09d*0*P*>~GS*PO*%s*%s*20261130*1200*%d*X*004010~ST*850*0001~BEG*00*SA*%s**20261130~PO1*1*5*EA*9.25**VN*W-1~CTT*1~SE*5*0001~GE*1*%d~IEA*1*%09d~", from, to, n, from, to, n, number, n, n)
 }
 
