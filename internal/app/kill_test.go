@@ -136,7 +136,7 @@ func (w *killWorld) report() {
 
 func spread(ds []time.Duration) string {
 	if len(ds) == 0 {
-		return "never"
+		return "(none)"
 	}
 	ds = slices.Sorted(slices.Values(ds))
 	return fmt.Sprintf("%s (median; slowest %s)", ds[len(ds)/2].Round(time.Millisecond), ds[len(ds)-1].Round(time.Millisecond))
