@@ -65,7 +65,7 @@ func (c *committer) commit(ctx context.Context, jobs []*job) ([]fate, error) {
 	j.tried++
 	c.p.log.Warn("effect_refused", zap.String("stage", j.d.Stage.String()), zap.String("id", j.d.ID.String()), zap.Error(err))
 	j.out.release()
-	j.out = &Outcome{Verdict: Dead, Code: "STORE_REFUSED", Detail: "the store refused the effect of this message: " + err.Error(), Profile: j.out.Profile, Partner: j.out.Partner}
+	j.out = &Outcome{Verdict: Dead, Code: "STORE_REFUSED", Detail: "the store refused the effect of this message: " + err.Error(), Profile: j.out.Profile, Step: j.out.Step, Partner: j.out.Partner}
 	if j.tried > 1 {
 		return nil, fmt.Errorf("set %s aside: %w", j.d.ID, err)
 	}

@@ -424,6 +424,19 @@ func TestRuleChunkCommitsOnce(t *testing.T) {
 	r.wantGone(store.Validator, "a-1")
 }
 
+func TestRuleRefusedChunkIsADeadLetterToo(t *testing.T) {
+	t.Parallel()
+	r := byHand(t, 2, nil)
+	row, other := r.row(store.Validator, "a-1"), r.row(store.Validator, "a-2")
+	first := &Outcome{Verdict: Done, Profile: 1, More: func(context.Context) *Outcome { return nil }}
+	wantFates(t, r.commit(&job{d: taken(row), out: first}), fateFollow)
+	refused := &Outcome{Verdict: Done, Profile: 1, Step: 1, Emit: []Emission{{Stage: store.Validator, Kind: store.KindMessage, ID: other.ID, Lane: r.spec(store.Validator, "z")}}}
+	wantFates(t, r.commit(&job{d: taken(row), out: refused}), fateWaits)
+	if w := r.wantRow(store.Validator, "a-1", store.Dead); w.Code != "STORE_REFUSED" {
+		t.Fatalf("code %s, want STORE_REFUSED", w.Code)
+	}
+}
+
 func TestRuleSweeperWakesWhatNobodyWoke(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
