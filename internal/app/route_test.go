@@ -577,3 +577,32 @@ func TestUsageAndStatus(t *testing.T) {
 		t.Fatalf("%d files after the replay", len(arrived(h, "globex")))
 	}
 }
+
+// TestDeliveryThatCannotBeBuilt: messages that waited for it are delivered once the route is
+// mended and it is replayed, and end with it when it is given up.
+func TestDeliveryThatCannotBeBuilt(t *testing.T) {
+	t.Parallel()
+	const agreement, bad = "split: preserve, on_poison: skip", "  - {match: {}, to: erp, x12: {element: \"|\"}}\n"
+	for _, mend := range []bool{true, false} {
+		h := routeHub(t, agreement, bad)
+		post(t, h, file(t, "x12/850-with-a-bar-in-text.x12"))
+		dead := h.API().List("deadletters")
+		if len(dead) != 1 || dead[0].Text("code") != "TEXT_NOT_CARRIED" || states(h)["PO-8020"] != "batched" {
+			t.Fatalf("%v, %v", dead, states(h))
+		}
+		want := "delivered"
+		if mend {
+			h.Mend(fmt.Sprintf(routing, agreement, "  - {match: {}, to: erp}\n"))
+			h.API().Replay(dead[0].Text("id"))
+		} else {
+			want = "discarded TEXT_NOT_CARRIED"
+			h.API().JSON("POST", "/v1/deadletters/"+dead[0].Text("id")+"/discard", map[string]string{"reason": "not needed"}, 200, nil)
+		}
+		h.Settle()
+		ic := h.API().List("interchanges")[0]
+		if states(h)["PO-8020"] != want || ic.Text("state") != "done" || ic.Text("open") != "0" {
+			t.Errorf("mended %v: %v, the interchange is %s with %s open", mend, states(h), ic.Text("state"), ic.Text("open"))
+		}
+		noLaneWaits(t, h)
+	}
+}

@@ -51,6 +51,9 @@ routes:
 
 // Run runs the demo until ctx ends or all posts were delivered.
 func Run(ctx context.Context, o Options) error {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
 	if o.Pause <= 0 {
 		o.Pause = 2 * time.Second
 	}
@@ -80,7 +83,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	security := peer.Security{Sign: true, Encrypt: true}
 	arrived := make(chan *peer.Received, 64)
-	sink := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: &peer.Sink{
+	sink := &http.Server{ReadHeaderTimeout: 10 * time.Second, ErrorLog: zap.NewStdLog(o.Log), Handler: &peer.Sink{
 		Hub: ids["DEMOHUB"], Receivers: map[string]*peer.Identity{"ACME": ids["ACME"], "GLOBEX": ids["GLOBEX"]}, Security: security, Now: o.Clock.Now,
 		Take: func(ctx context.Context, m *peer.Received) error {
 			select {

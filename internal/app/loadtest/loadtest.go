@@ -285,7 +285,7 @@ func (r *run) setUp(ctx context.Context) (*http.Server, error) {
 	}
 	sink := &http.Server{
 		Handler:           &peer.Sink{Hub: r.self, Receivers: receivers, Security: r.security, Now: time.Now, Take: r.proof.take},
-		ReadHeaderTimeout: 10 * time.Second,
+		ReadHeaderTimeout: 10 * time.Second, ErrorLog: zap.NewStdLog(r.o.Log),
 	}
 	go func() { _ = sink.Serve(ln) }()
 	reg, err := r.records(ids, ln.Addr().String(), now)
