@@ -45,6 +45,16 @@ func (w *where) hash(cond, value string) {
 	}
 }
 
+// Searches by a hash: the rows of a table, through its index in buckets (migration 2), as numbers
+// for a condition on n.
+const (
+	byMessageID = "n in (with recursive bucket(k) as (select coalesce(max(n), 0) >> 8 from transmission union all select k - 1 from bucket where k > 0) select t.n from bucket cross join transmission t indexed by transmission_message where t.n >> 8 = bucket.k and t.message_h = ?)"
+	byInRef     = "n in (with recursive bucket(k) as (select coalesce(max(n), 0) >> 8 from interchange union all select k - 1 from bucket where k > 0) select t.n from bucket cross join interchange t indexed by interchange_ref where t.n >> 8 = bucket.k and t.ref_h = ?)"
+	byDocument  = "n in (with recursive bucket(k) as (select coalesce(max(n), 0) >> 8 from message union all select k - 1 from bucket where k > 0) select t.n from bucket cross join message t indexed by message_document where t.n >> 8 = bucket.k and t.document_h = ?)"
+	byOrder     = "n in (with recursive bucket(k) as (select coalesce(max(n), 0) >> 8 from message union all select k - 1 from bucket where k > 0) select t.n from bucket cross join message t indexed by message_order where t.n >> 8 = bucket.k and t.order_h = ?)"
+	byOutRef    = "n in (with recursive bucket(k) as (select coalesce(max(n), 0) >> 8 from delivery union all select k - 1 from bucket where k > 0) select t.n from bucket cross join delivery t indexed by delivery_ref where t.n >> 8 = bucket.k and t.ref_h = ?)"
+)
+
 func (w *where) id(cond string, id edi.ID) {
 	if !id.IsZero() {
 		w.find(cond, id[:])
@@ -124,10 +134,10 @@ func equal(want, have string) bool { return want == "" || want == have }
 // interchanges.
 func (s *Store) ListTransmissions(ctx context.Context, f store.Filter) ([]*store.Transmission, error) {
 	w := &where{}
-	w.hash("message_h = ?", f.MessageID)
-	w.hash("id in (select transmission from interchange where ref_h = ?)", f.ControlRef)
-	w.hash("id in (select i.transmission from interchange i where i.id in (select interchange from message where document_h = ?))", f.DocumentNo)
-	w.hash("id in (select i.transmission from interchange i where i.id in (select interchange from message where order_h = ?))", f.OrderNo)
+	w.hash(byMessageID, f.MessageID)
+	w.hash("id in (select transmission from interchange where "+byInRef+")", f.ControlRef)
+	w.hash("id in (select i.transmission from interchange i where i.id in (select interchange from message where "+byDocument+"))", f.DocumentNo)
+	w.hash("id in (select i.transmission from interchange i where i.id in (select interchange from message where "+byOrder+"))", f.OrderNo)
 	w.id("id in (select transmission from interchange where id = ?)", f.Interchange)
 	w.id("id = ?", f.Parent)
 	if f.Sender != "" {
@@ -147,10 +157,10 @@ func (s *Store) ListTransmissions(ctx context.Context, f store.Filter) ([]*store
 // messages.
 func (s *Store) ListInterchanges(ctx context.Context, f store.Filter) ([]*store.Interchange, error) {
 	w := &where{}
-	w.hash("ref_h = ?", f.ControlRef)
-	w.hash("transmission in (select id from transmission where message_h = ?)", f.MessageID)
-	w.hash("id in (select interchange from message where document_h = ?)", f.DocumentNo)
-	w.hash("id in (select interchange from message where order_h = ?)", f.OrderNo)
+	w.hash(byInRef, f.ControlRef)
+	w.hash("transmission in (select id from transmission where "+byMessageID+")", f.MessageID)
+	w.hash("id in (select interchange from message where "+byDocument+")", f.DocumentNo)
+	w.hash("id in (select interchange from message where "+byOrder+")", f.OrderNo)
 	w.id("id = ?", f.Interchange)
 	w.id("transmission = ?", f.Parent)
 	w.text("sender = ?", f.Sender)
@@ -169,10 +179,10 @@ func (s *Store) ListInterchanges(ctx context.Context, f store.Filter) ([]*store.
 // ListMessages implements store.Reader.
 func (s *Store) ListMessages(ctx context.Context, f store.Filter) ([]*store.Message, error) {
 	w := &where{}
-	w.hash("document_h = ?", f.DocumentNo)
-	w.hash("order_h = ?", f.OrderNo)
-	w.hash("interchange in (select id from interchange where ref_h = ?)", f.ControlRef)
-	w.hash("interchange in (select i.id from interchange i where i.transmission in (select id from transmission where message_h = ?))", f.MessageID)
+	w.hash(byDocument, f.DocumentNo)
+	w.hash(byOrder, f.OrderNo)
+	w.hash("interchange in (select id from interchange where "+byInRef+")", f.ControlRef)
+	w.hash("interchange in (select i.id from interchange i where i.transmission in (select id from transmission where "+byMessageID+"))", f.MessageID)
 	w.id("interchange = ?", f.Interchange)
 	w.id("interchange in (select id from interchange where transmission = ?)", f.Parent)
 	w.text("sender = ?", f.Sender)
@@ -199,7 +209,7 @@ func (s *Store) ListMessagesOf(ctx context.Context, interchange edi.ID, after, n
 // interchange and transmission find the newest delivery of their messages.
 func (s *Store) ListDeliveries(ctx context.Context, f store.Filter) ([]*store.Delivery, error) {
 	w := &where{}
-	w.hash("ref_h = ?", f.ControlRef)
+	w.hash(byOutRef, f.ControlRef)
 	if f.MessageID != "" {
 		id, ok := deliveryOf(f.MessageID)
 		if !ok {
@@ -207,8 +217,8 @@ func (s *Store) ListDeliveries(ctx context.Context, f store.Filter) ([]*store.De
 		}
 		w.id("id = ?", id)
 	}
-	w.hash("id in (select delivery from message where document_h = ?)", f.DocumentNo)
-	w.hash("id in (select delivery from message where order_h = ?)", f.OrderNo)
+	w.hash("id in (select delivery from message where "+byDocument+")", f.DocumentNo)
+	w.hash("id in (select delivery from message where "+byOrder+")", f.OrderNo)
 	w.id("id in (select delivery from message where interchange = ?)", f.Interchange)
 	w.id("id in (select m.delivery from message m where m.interchange in (select id from interchange where transmission = ?))", f.Parent)
 	w.text("sender = ?", f.Sender)

@@ -743,8 +743,11 @@ func TestNoSweepOrSearchWalksATable(t *testing.T) {
 		"select data, handed from work where wake <= ? order by wake limit ?",
 		turnsText, keysFreeText,
 		"select data, handed from work where state = 1 and handed = 0 and (lane, seq) > (?, ?) order by lane, seq limit ?",
-		"select data from message where document_h = ? order by +id desc limit ?",
-		"select data from message where interchange in (select i.id from interchange i where i.transmission in (select id from transmission where message_h = ?)) order by +id desc limit ?",
+		"select data from message where " + byDocument + " order by +id desc limit ?",
+		"select data from message where " + byOrder + " order by +id desc limit ?",
+		"select data from delivery where " + byOutRef + " order by +id desc limit ?",
+		"select data from interchange where " + byInRef + " order by +id desc limit ?",
+		"select data from message where interchange in (select i.id from interchange i where i.transmission in (select id from transmission where " + byMessageID + ")) order by +id desc limit ?",
 		"select data from message where state = ? and id < ? order by id desc limit ?",
 	} {
 		rows, err := s.lists.Query("explain query plan "+text, make([]any, strings.Count(text, "?"))...)
@@ -758,7 +761,7 @@ func TestNoSweepOrSearchWalksATable(t *testing.T) {
 			if err := rows.Scan(&a, &b, &c, &detail); err != nil {
 				t.Fatal(err)
 			}
-			for _, table := range []string{"work", "w", "e", "lane", "l", "message", "interchange", "i", "transmission"} {
+			for _, table := range []string{"work", "w", "e", "lane", "l", "message", "interchange", "i", "transmission", "delivery", "t"} {
 				if detail == "SCAN "+table {
 					t.Errorf("%s\n  %s", text, detail)
 				}
