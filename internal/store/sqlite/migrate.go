@@ -14,7 +14,7 @@ import (
 )
 
 // SchemaVersion is the version of the schema that this program writes.
-const SchemaVersion = 2
+const SchemaVersion = 3
 
 // latest asks for SchemaVersion, and refuses a database that is beyond it.
 const latest = -1

@@ -73,6 +73,7 @@ type Store struct {
 	write    *sql.DB
 	stmts    sync.Map // text to *sql.Stmt of points
 	cache    *bodyCache
+	keys     *keyCache
 	packer   *zstd.Encoder
 	unpacker *zstd.Decoder
 	files    sync.Mutex // the names of body files
@@ -167,7 +168,7 @@ func newStore(o Options) *Store {
 	if o.CacheBytes == 0 {
 		o.CacheBytes = DefaultCacheBytes
 	}
-	s.cache = newBodyCache(o.CacheBytes)
+	s.cache, s.keys = newBodyCache(o.CacheBytes), newKeyCache()
 	if abs, err := filepath.Abs(s.dir); err == nil {
 		s.dir = abs
 	}
@@ -269,7 +270,7 @@ func openDB(dir string, conns, cacheKiB int, readOnly bool) (*sql.DB, error) {
 
 // recover counts this start and takes over what the process before left behind.
 func (s *Store) recover(ctx context.Context) (*writer, error) {
-	w := &writer{s: s}
+	w := &writer{s: s, keys: s.keys}
 	w.tables.transmission = newPending(transmissionTable)
 	w.tables.interchange = newPending(interchangeTable)
 	w.tables.message = newPending(messageTable)
@@ -290,6 +291,9 @@ func (s *Store) recover(ctx context.Context) (*writer, error) {
 	}
 	if err := t.QueryRowContext(ctx, "select coalesce(max(id), 0) + 1 from lane").Scan(&w.lanes.next); err != nil {
 		return nil, fmt.Errorf("count lanes: %w", classify(err))
+	}
+	if err := s.keys.load(ctx, t); err != nil {
+		return nil, err
 	}
 	// The leases of this folder were held by a process that is dead, else its lock would be there:
 	// they have run out.

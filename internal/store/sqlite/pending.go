@@ -120,6 +120,7 @@ func (w *writer) mark() {
 	w.bodyMark = len(w.bodies)
 	w.lanes.undoLog = w.lanes.undoLog[:0]
 	w.numbers.undoLog = w.numbers.undoLog[:0]
+	w.keys.undoLog = w.keys.undoLog[:0]
 }
 
 // keep ends a request that succeeded.
@@ -139,6 +140,7 @@ func (w *writer) undo() {
 	w.bodies = w.bodies[:w.bodyMark]
 	w.lanes.undo()
 	w.numbers.undo()
+	w.keys.undo()
 }
 
 // forget empties everything: the transaction is gone.
@@ -151,6 +153,7 @@ func (w *writer) forget() {
 	w.bodies = w.bodies[:0]
 	w.lanes.forget()
 	w.numbers.forget()
+	w.keys.forget()
 }
 
 // flushAll writes what is pending, ahead of the commit.
@@ -169,7 +172,10 @@ func (w *writer) flushAll() error {
 	if err := w.lanes.flush(w.w); err != nil {
 		return err
 	}
-	return w.numbers.flush(w.w)
+	if err := w.numbers.flush(w.w); err != nil {
+		return err
+	}
+	return w.keys.flush(w.w)
 }
 
 // committed makes the state of the caches that of the database.
@@ -188,6 +194,7 @@ func (w *writer) committed() {
 	w.bodies = w.bodies[:0]
 	w.lanes.committed()
 	w.numbers.committed()
+	w.keys.finished()
 }
 
 // laneName is what a lane is unique by.

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"fmt"
 	"math"
 	"slices"
@@ -204,23 +203,6 @@ func (s *Store) GetWork(ctx context.Context, key store.WorkKey) (*store.Work, er
 func (s *Store) GetLane(ctx context.Context, id int64) (*store.Lane, error) {
 	vs, err := point(ctx, s, laneColumns+"where id = ?", scanLane, id)
 	return only(vs, err, fmt.Sprintf("lane %d", id))
-}
-
-// GetKey implements store.Reader. A key that is older than since is not found.
-func (s *Store) GetKey(ctx context.Context, scope store.Scope, hash [32]byte, since time.Time) (*store.NaturalKey, error) {
-	vs, err := point(ctx, s, keyColumns+"where scope = ? and hash = ?", func(r scanner) (*store.NaturalKey, error) {
-		var scope, at, nonce int64
-		var hash, content, object sql.RawBytes
-		if err := r.Scan(&scope, &hash, &content, &object, &at, &nonce); err != nil {
-			return nil, err
-		}
-		k, _ := readKey([]driver.Value{scope, []byte(hash), []byte(content), []byte(object), at, nonce})
-		return &k, nil
-	}, int64(scope), hash[:])
-	if err == nil && len(vs) > 0 && vs[0].At.Before(since) {
-		vs = nil
-	}
-	return only(vs, err, scope.String()+" key")
 }
 
 // Events implements store.Reader. They come in the order in which they were added.

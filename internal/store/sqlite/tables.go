@@ -16,6 +16,8 @@ var (
 		cols: []string{"stage", "id", "lane", "seq", "gen", "state", "busy", "key", "topic", "handed", "since", "wake", "died", "partner", "code", "data"}}
 	keyTable = &table{name: "natural_key", key: "scope, hash",
 		cols: []string{"scope", "hash", "content", "object", "at", "nonce"}}
+	freshTable = &table{name: "fresh_key", key: "n",
+		cols: []string{"n", "scope", "hash", "content", "object", "at"}}
 	numberTable = &table{name: "number", key: "sequence", cols: []string{"sequence", "next"}}
 	bodyTable   = &table{name: "body", key: "hash", cols: []string{"hash", "size", "kind", "data"}}
 	eventTable  = &table{name: "event", key: "object, n", cols: []string{"object", "n", "at", "name", "detail", "who"}}

@@ -378,15 +378,15 @@ func (t *tx) NextKeyHeld(lane int64, key string) (*store.Work, error) {
 	return rows[0], nil
 }
 
-const keyColumns = "select scope, hash, content, object, at, nonce from natural_key "
+const keyColumns = "select scope, hash, content, object, at from natural_key "
 
-func readKey(row []driver.Value) (k store.NaturalKey, nonce int64) {
+func readKey(row []driver.Value) (k store.NaturalKey) {
 	k.Scope = store.Scope(integer(row[0])) //nolint:gosec // G115: written from a Scope.
 	copy(k.Hash[:], blob(row[1]))
 	copy(k.Content[:], blob(row[2]))
 	copy(k.Object[:], blob(row[3]))
 	k.At = fromNanos(integer(row[4]))
-	return k, integer(row[5])
+	return k
 }
 
 // Claim implements store.Tx. A key that is older than its since is taken over.
@@ -399,42 +399,23 @@ func (t *tx) Claim(keys []store.NaturalKey, since []time.Time) ([]*store.Natural
 		return nil, errSince
 	}
 	out := make([]*store.NaturalKey, len(keys))
-	first := t.w.nonce
-	vals := make([]driver.Value, 0, len(keys)*len(keyTable.cols))
-	for i := range keys {
-		vals = appendKey(vals, &keys[i], first+int64(i))
-	}
-	t.w.nonce += int64(len(keys))
-	n, err := w.insert(keyTable, keepOld, vals)
-	if err != nil || n == int64(len(keys)) {
-		return out, err
-	}
 	for i := range keys {
 		k := &keys[i]
-		var held store.NaturalKey
-		var nonce int64
-		err := w.query(keyColumns+"where scope = ? and hash = ?", func(row []driver.Value) error {
-			held, nonce = readKey(row)
-			return nil
-		}, int64(k.Scope), k.Hash[:])
+		held, err := t.w.keys.find(w, keyName{k.Scope, k.Hash})
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case nonce == first+int64(i):
-		case held.At.Before(since[i]):
-			if _, err := w.insert(keyTable, putNew, appendKey(nil, k, first+int64(i))); err != nil {
-				return nil, err
-			}
-		default:
-			out[i] = &held
+		if held != nil && !held.At.Before(since[i]) {
+			out[i] = held
+			continue
 		}
+		t.w.keys.put(k)
 	}
 	return out, nil
 }
 
-func appendKey(vals []driver.Value, k *store.NaturalKey, nonce int64) []driver.Value {
-	return append(vals, int64(k.Scope), k.Hash[:], k.Content[:], k.Object[:], nanos(k.At), nonce)
+func appendKey(vals []driver.Value, k *store.NaturalKey) []driver.Value {
+	return append(vals, int64(k.Scope), k.Hash[:], k.Content[:], k.Object[:], nanos(k.At), int64(0))
 }
 
 // Number implements store.Tx. The next number of a sequence is kept in the transaction that

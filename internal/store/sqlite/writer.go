@@ -97,6 +97,7 @@ type writer struct {
 
 	lanes    laneCache
 	numbers  numberCache
+	keys     *keyCache
 	pending  []*pending
 	tables   struct{ transmission, interchange, message, delivery *pending }
 	events   buffer
