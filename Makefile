@@ -10,7 +10,7 @@ BENCHTIME ?= 2s
 VERSION   := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 export GOFLAGS
 
-.PHONY: help build run test unit rules lint compose vuln bench fuzz chaos generate docs loadtest clean
+.PHONY: help build run test unit rules lint compose vuln bench fuzz chaos measure generate docs loadtest clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ chaos: ## the kill matrix, and many rounds of kills at random: EDIHUB_CHAOS_ROUN
 
 loadtest: build ## the load test of the README
 	./bin/edihub loadtest --messages 20000 --partners 20 --senders 16 --security none --ordering partner --duplicates 5 --poison 1
+
+measure: build ## what is promised of the whole hub, a table each; ends by itself
+	$(GO) run ./internal/tools/measure -binary bin/edihub
 
 generate: ## code and docs that are generated from code
 	$(GO) generate ./...

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -32,18 +34,30 @@ type child struct {
 }
 
 // tail keeps the last bytes that were written, for the message of an error.
-type tail struct{ b bytes.Buffer }
+type tail struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
 
 const tailBytes = 4 << 10
 
 // Write implements io.Writer.
 func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	n := len(b)
 	t.b.Write(b[max(0, len(b)-tailBytes):])
 	if over := t.b.Len() - tailBytes; over > 0 {
 		t.b.Next(over)
 	}
 	return n, nil
+}
+
+// String returns what was kept.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.String()
 }
 
 // startChild runs `edihub serve` and waits until it is ready. attr may be nil.
@@ -73,10 +87,14 @@ func startChild(ctx context.Context, binary, data string, attr *syscall.SysProcA
 	select {
 	case line := <-lines:
 		c.ready = time.Since(began)
-		var ready struct{ Event, AS2, Admin string }
+		var ready struct {
+			Event string `json:"event"`
+			AS2   string `json:"as2"`
+			Admin string `json:"admin"`
+		}
 		if err := json.Unmarshal([]byte(line), &ready); err != nil || ready.Event != "ready" {
-			_ = c.kill() // it may have ended
-			return nil, fmt.Errorf("%w: %q: %s", ErrNotReady, line, c.errs.b.String())
+			_ = c.kill() // it may have ended, and then all that it said is there
+			return nil, fmt.Errorf("%w: %q: %s", ErrNotReady, line, c.errs)
 		}
 		c.as2, c.admin = ready.AS2, ready.Admin
 		return c, nil
@@ -88,7 +106,7 @@ func startChild(ctx context.Context, binary, data string, attr *syscall.SysProcA
 
 // kill ends the program as a power cut would.
 func (c *child) kill() error {
-	if err := c.cmd.Process.Kill(); err != nil {
+	if err := c.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill: %w", err)
 	}
 	<-c.ended
@@ -103,7 +121,7 @@ func (c *child) stop() error {
 	select {
 	case err := <-c.ended:
 		if err != nil {
-			return fmt.Errorf("after SIGTERM: %w: %s", err, c.errs.b.String())
+			return fmt.Errorf("after SIGTERM: %w: %s", err, c.errs)
 		}
 		return nil
 	case <-time.After(10 * time.Second):
