@@ -47,7 +47,7 @@ vuln: ## govulncheck, where its database can be reached
 	./scripts/vuln
 
 bench: ## benchmarks, one table, ratios against a reference of the same run
-	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./... | grep -E '^(Benchmark|pkg:|cpu:)'
+	$(GO) run ./internal/tools/bench -benchtime $(BENCHTIME) ./...
 
 fuzz: ## every fuzzer for FUZZTIME each
 	./scripts/fuzz $(FUZZTIME)
