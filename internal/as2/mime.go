@@ -225,7 +225,7 @@ func splitMultipart(src edi.Source, boundary string, maxParts int) (multipart, e
 		return m, err
 	}
 	pattern := []byte("\n--" + boundary)
-	buf := make([]byte, 64<<10)
+	buf := make([]byte, min(64<<10, src.Size()+2*maxPadding))
 	// The buffer starts with a line break of its own, since a delimiter may be the first line.
 	buf[0] = '\n'
 	filled, base := 1, int64(-1) // base is the offset of buf[0] in src

@@ -193,7 +193,8 @@ func sameBytes(a, b edi.Source) (bool, error) {
 	if a.Size() != b.Size() {
 		return false, nil
 	}
-	p, q := make([]byte, 32<<10), make([]byte, 32<<10)
+	size := min(32<<10, a.Size())
+	p, q := make([]byte, size), make([]byte, size)
 	for off := int64(0); off < a.Size(); {
 		n := min(int64(len(p)), a.Size()-off)
 		for _, s := range []struct {

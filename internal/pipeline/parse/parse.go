@@ -240,7 +240,7 @@ func (f *file) content(ic *store.Interchange) ([32]byte, error) {
 		return ic.Body, nil // the reference is that hash
 	}
 	h := sha256.New()
-	if _, err := io.Copy(h, io.NewSectionReader(f.body, ic.Envelope.Offset, ic.Envelope.Length)); err != nil {
+	if _, err := io.CopyBuffer(h, io.NewSectionReader(f.body, ic.Envelope.Offset, ic.Envelope.Length), make([]byte, 8<<10)); err != nil {
 		return [32]byte{}, fmt.Errorf("hash interchange: %w", err)
 	}
 	return [32]byte(h.Sum(nil)), nil
