@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/edihub/edihub/internal/admin"
 	"github.com/edihub/edihub/internal/app"
 	"github.com/edihub/edihub/internal/config"
+	"github.com/edihub/edihub/internal/store/sqlite"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -369,6 +371,9 @@ func TestAnswersOfTheHubBecomeExitCodes(t *testing.T) {
 	}
 }
 
+// latest is the version of the schema that this program writes.
+var latest = strconv.Itoa(sqlite.SchemaVersion)
+
 func TestUse(t *testing.T) {
 	t.Parallel()
 	edihub(nil, "", "--help").want(t, 0, "Exit codes", "dead", "keygen")
@@ -377,7 +382,7 @@ func TestUse(t *testing.T) {
 	edihub(nil, "", "stage", "cook").want(t, 2)
 	edihub(nil, "", "stage", "list", "--colour").want(t, 2, "--colour")
 	edihub(nil, "", "stage", "list", "extra").want(t, 2)
-	edihub(nil, "", "version").want(t, 0, "edihub ", "schema 1")
+	edihub(nil, "", "version").want(t, 0, "edihub ", "schema "+latest)
 	v := objects[build](t, edihub(nil, "", "version", "--format", "json"))
 	if len(v) != 1 || v[0].Go == "" || v[0].Version == "" {
 		t.Errorf("version %+v", v)
