@@ -119,8 +119,10 @@ type Scanner struct {
 	binary     Binary
 	delim      edi.Delimiters
 	seg        Segment
-	indented   bool // blanks or tabs stand before the next segment
-	class      [256]uint8
+	indented   bool   // blanks or tabs stand before the next segment
+	special    bool   // seg may hold more than its bytes and place
+	oddSpace   bool   // white space is a repetition separator or release character
+	batch      *batch // nil until tokens are asked for
 	tokens     []Token
 }
 
@@ -134,7 +136,11 @@ func New(r io.Reader, base int64, l Limits, binary Binary) *Scanner {
 // SetDelimiters sets the delimiters for the segments to come.
 func (s *Scanner) SetDelimiters(d edi.Delimiters) {
 	s.delim = d
-	s.class = classes(d)
+	if s.batch != nil {
+		s.batch.class, s.batch.needles = classes(d), newNeedles(d)
+	}
+	s.oddSpace = isBlank(d.Repetition) || isBlank(d.Release)
+	s.forget()
 }
 
 // Offset is the place of the next unread byte.
@@ -156,13 +162,14 @@ func (s *Scanner) fill(n int) bool {
 		s.base += int64(s.pos)
 		s.end -= s.pos
 		s.pos = 0
+		s.forget()
 	}
 	if n > len(s.buf) {
-		size := max(2*len(s.buf), initialBuffer)
+		size := max(2*len(s.buf), s.firstBuffer())
 		for size < n {
 			size *= 2
 		}
-		buf := make([]byte, size)
+		buf := make([]byte, size, size+windowBytes)
 		copy(buf, s.buf[:s.end])
 		s.buf = buf
 	}
@@ -185,6 +192,14 @@ func (s *Scanner) fill(n int) bool {
 	return true
 }
 
+// firstBuffer is the size of the first buffer: a small message in memory needs no large one.
+func (s *Scanner) firstBuffer() int {
+	if r, ok := s.r.(interface{ Len() int }); ok && len(s.buf) == 0 {
+		return min(r.Len()+headBytes, initialBuffer)
+	}
+	return initialBuffer
+}
+
 // Peek returns the next n bytes, or fewer where the input ends. They stay unread.
 func (s *Scanner) Peek(n int) []byte {
 	s.fill(n)
@@ -195,6 +210,7 @@ func (s *Scanner) Peek(n int) []byte {
 func (s *Scanner) Discard(n int64) int64 {
 	done := int64(0)
 	s.indented = false
+	s.forget()
 	for done < n {
 		if s.pos == s.end && !s.fill(1) {
 			break
@@ -209,12 +225,10 @@ func (s *Scanner) Discard(n int64) int64 {
 // isSpace reports whether c may be skipped before a segment. A delimiter never is: X12 may use
 // a tab or a line feed as one.
 func (s *Scanner) isSpace(c byte) bool {
-	switch c {
-	case '\r', '\n', ' ', '\t':
-		return c != s.delim.Element && c != s.delim.Component
-	}
-	return false
+	return isBlank(c) && c != s.delim.Element && c != s.delim.Component
 }
+
+func isBlank(c byte) bool { return c == '\r' || c == '\n' || c == ' ' || c == '\t' }
 
 // Head skips white space and returns what is buffered of the next segment and beyond it: at
 // least 160 bytes unless the input ends before, nothing at its end.
@@ -245,6 +259,7 @@ func (s *Scanner) headSlow() []byte {
 // Next returns the next segment. White space before it is skipped. It returns io.EOF at the end
 // of the input, the error of a failed read, or *edi.LimitError where a segment is too long.
 func (s *Scanner) Next() (*Segment, error) {
+	s.forget()
 	head := s.Head()
 	if len(head) == 0 {
 		if s.err != nil {
@@ -253,6 +268,7 @@ func (s *Scanner) Next() (*Segment, error) {
 		return nil, io.EOF
 	}
 	seg := &s.seg
+	s.special = true
 	seg.Offset = s.Offset()
 	seg.Indented, s.indented = s.indented, false
 	seg.Binary, seg.BinaryError, seg.BinaryElement = 0, "", 0
