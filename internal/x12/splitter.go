@@ -5,6 +5,7 @@ package x12
 
 import (
 	"bytes"
+	"errors"
 	"io"
 
 	"github.com/edihub/edihub/internal/edi"
@@ -54,6 +55,8 @@ type splitter struct {
 	indented bool
 	empty    int64 // place of the first segment without a tag, plus one
 	looking  bool  // the open set may still tell what it is called
+
+	visit func(*scan.Visit) // nil, or told of each segment
 }
 
 // NewSplitter returns a splitter over r. Content that stands outside an interchange comes as an
@@ -66,6 +69,44 @@ func NewSplitter(r io.Reader, l Limits) edi.Splitter {
 			Open: "ISA", Close: "IEA", GroupOpen: "GS", GroupClose: "GE", MsgOpen: "ST", MsgClose: "SE", GroupsRequired: true,
 		}, l),
 		d: edi.Delimiters{Element: '*', Component: '>', Segment: '~'},
+	}
+}
+
+// Walk reads a file as a splitter does and calls visit for each segment. It returns nil at the
+// end of the file, the error of a failed read, or *edi.LimitError.
+func Walk(r io.Reader, l Limits, visit func(*scan.Visit)) error {
+	s, _ := NewSplitter(r, l).(*splitter)
+	s.visit = visit
+	for {
+		switch _, err := s.Next(); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// show tells a visitor of a segment.
+func (s *splitter) show(seg *scan.Segment, depth int) {
+	if s.visit != nil {
+		s.visit(&scan.Visit{
+			Raw: seg.Raw, Offset: seg.Offset, End: seg.End, Terminated: seg.Terminated, Binary: seg.Binary, Depth: depth, Delimiters: s.d,
+		})
+	}
+}
+
+// Find returns the place of the first ISA of fixed width in data; -1 when there is none.
+func Find(data []byte) int {
+	for i := 0; ; i++ {
+		j := bytes.Index(data[i:], []byte("ISA"))
+		if j < 0 {
+			return -1
+		}
+		i += j
+		if len(data)-i > 3 && plausible(data[i+3]) && fixedWidth(data[i:]) {
+			return i
+		}
 	}
 }
 

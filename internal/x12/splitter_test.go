@@ -76,8 +76,8 @@ var cases = []struct {
 	{name: "no GE", in: strings.Replace(whole, "GE*1*7~", "", 1), ics: 1, groups: 1, sets: 1, segments: 7, rules: []string{"EDI-GE-MISSING"}},
 	{name: "no SE", in: isa00401 + gs + "ST*850*0001~BEG*00~" + tail, ics: 1, groups: 1, sets: 1, segments: 6, rules: []string{"EDI-SE-MISSING"}},
 	{name: "set cut off by the next", in: isa00401 + gs + "ST*850*0009~BEG*00~" + set + "GE*2*7~IEA*1*000000001~", ics: 1, groups: 1, sets: 2, segments: 10, rules: []string{"EDI-SE-MISSING"}},
-	{name: "group cut off by the next", in: isa00401 + gs + set + gs + set + "GE*1*7~IEA*2*000000001~", ics: 1, groups: 2, sets: 2, segments: 13, rules: []string{"EDI-GE-MISSING"}},
-	{name: "interchange cut off by one with other delimiters", in: isa00401 + gs + set + strings.NewReplacer("*", "|", "~", "!").Replace(whole), ics: 2, groups: 2, sets: 2, segments: 14, rules: []string{"EDI-GE-MISSING", "EDI-NO-TRAILER"}},
+	{name: "group cut off by the next", in: isa00401 + gs + set + gs + set + "GE*1*7~IEA*2*000000001~", ics: 1, groups: 2, sets: 2, segments: 13, rules: []string{"EDI-GE-MISSING", "w:EDI-GS-DUPLICATE"}},
+	{name: "interchange cut off by one with other delimiters", in: isa00401 + gs + set + strings.NewReplacer("*", "|", "~", "!").Replace(whole), ics: 2, groups: 2, sets: 2, segments: 14, rules: []string{"EDI-GE-MISSING", "EDI-NO-TRAILER", "w:EDI-ISA-DUPLICATE"}},
 	{name: "GE without GS", in: isa00401 + "GE*1*7~IEA*0*000000001~", ics: 1, segments: 3, rules: []string{"EDI-GE-STRAY"}},
 	{name: "SE without ST", in: isa00401 + gs + "SE*1*1~GE*0*7~IEA*1*000000001~", ics: 1, groups: 1, segments: 5, rules: []string{"EDI-SE-STRAY"}},
 	{name: "set outside a group", in: isa00401 + set + "IEA*0*000000001~", ics: 1, sets: 1, segments: 6, rules: []string{"EDI-ST-OUTSIDE-GROUP"}},
@@ -88,6 +88,11 @@ var cases = []struct {
 	{name: "padding behind an interchange", in: whole + "\n\x00\x1a", ics: 1, groups: 1, sets: 1, segments: 8, rules: []string{"w:EDI-PADDING"}},
 	{name: "byte order mark, blanks, indentation", in: "\xef\xbb\xbf\n" + strings.ReplaceAll(whole, "~", "~\r\n\t "), ics: 1, groups: 1, sets: 1, segments: 8, rules: []string{"w:EDI-BOM", "w:EDI-LEADING-SPACE", "w:EDI-INDENT"}},
 	{name: "empty segments", in: strings.Replace(whole, "~BEG", "~~BEG", 1), ics: 1, groups: 1, sets: 1, segments: 8, rules: []string{"w:EDI-EMPTY-SEGMENT"}},
+	{name: "control number of a set twice", in: isa00401 + gs + set + set + "GE*2*7~IEA*1*000000001~", ics: 1, groups: 1, sets: 2, segments: 12, rules: []string{"w:EDI-ST-DUPLICATE"}},
+	{name: "text before an interchange", in: "Dear partner,\nit's our order:\n" + whole, ics: 2, groups: 1, sets: 1, segments: 8, rules: []string{"EDI-DATA-OUTSIDE"}},
+	{name: "text between interchanges", in: whole + "\n--- next ~ one ---\n" + strings.ReplaceAll(whole, "000000001", "000000002"), ics: 3, groups: 2, sets: 2, segments: 16, rules: []string{"EDI-DATA-OUTSIDE"}},
+	{name: "SE without terminator keeps its neighbour", in: isa00401 + gs + "ST*850*1~SE*2*1\nST*850*2~SE*2*2~GE*2*7~IEA*1*000000001~", ics: 1, groups: 1, sets: 2, segments: 8, rules: []string{"EDI-NO-TERMINATOR"}},
+	{name: "IEA without terminator keeps its neighbour", in: strings.TrimSuffix(whole, "~") + "\r\n" + strings.ReplaceAll(whole, "000000001", "000000002"), ics: 2, groups: 2, sets: 2, segments: 16, rules: []string{"EDI-NO-TERMINATOR"}},
 	{name: "empty file", in: ""},
 }
 

@@ -290,6 +290,18 @@ func (s *Scanner) Next() (*Segment, error) {
 	return seg, nil
 }
 
+// Cut ends the segment that Next returned last after n of its bytes: what stands behind them is
+// read again. It serves a reader that finds another segment inside, where a terminator is
+// missing. The segment must not have binary data, and nothing may have been read since.
+func (s *Scanner) Cut(n int) {
+	seg := &s.seg
+	s.pos -= int(seg.End-seg.Offset) - n
+	s.forget()
+	seg.Raw = seg.Raw[:n]
+	seg.End = seg.Offset + int64(n)
+	seg.Terminated = false
+}
+
 // terminated finds the terminator from `from` bytes behind the read position on and takes the
 // segment.
 func (s *Scanner) terminated(from int) error {
