@@ -139,6 +139,9 @@ func (s *splitter) Next() (edi.Event, error) {
 	}
 }
 
+// plain are the segments that open, close and carry nothing special.
+var plain = scan.NewPlain("U", "N")
+
 // step reads one segment, or opens or ends an interchange.
 func (s *splitter) step() error {
 	if !s.books.Open() {
@@ -161,6 +164,12 @@ func (s *splitter) step() error {
 			if err := s.beginHeadless(); err != nil || !s.books.Open() {
 				return err
 			}
+		}
+	}
+	if s.books.MessageOpen() && !s.looking && s.visit == nil && !s.books.PackageOpen() {
+		if n, end := s.sc.SkipPlain(plain, s.books.Room()); n > 0 {
+			s.books.Plain(n, end)
+			return nil
 		}
 	}
 	seg, err := s.sc.Next()

@@ -10,6 +10,9 @@ import (
 	"github.com/edihub/edihub/internal/edi/scan"
 )
 
+// plain are the segments that open, close and carry nothing special.
+var plain = scan.NewPlain("SGIB", "TESID")
+
 // step reads one segment, or opens or ends an interchange.
 func (s *splitter) step() error {
 	if !s.books.Open() {
@@ -32,6 +35,12 @@ func (s *splitter) step() error {
 			if err := s.beginHeadless(); err != nil || !s.books.Open() {
 				return err
 			}
+		}
+	}
+	if s.books.MessageOpen() && !s.looking && s.visit == nil {
+		if n, end := s.sc.SkipPlain(plain, s.books.Room()); n > 0 {
+			s.books.Plain(n, end)
+			return nil
 		}
 	}
 	seg, err := s.sc.Next()

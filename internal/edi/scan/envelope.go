@@ -117,6 +117,17 @@ func (b *Books) Segment(at At) error {
 	return b.limit("max_segments", b.ic.Segments, b.l.MaxSegments, at)
 }
 
+// Room is how many more segments the open interchange may have.
+func (b *Books) Room() int { return max(b.l.MaxSegments-b.ic.Segments, 0) }
+
+// Plain counts n segments of the open message that were passed unseen; end is the place behind
+// the last one. There must be Room for them.
+func (b *Books) Plain(n int, end int64) {
+	b.ic.Segments += n
+	b.msg.Segments += n
+	b.last = end
+}
+
 // OpenInterchange opens an interchange whose header (UNB, ISA) stands at `at`. headless says
 // that there was no header.
 func (b *Books) OpenInterchange(ic edi.Interchange, at At, headless bool, found ...edi.Finding) error {

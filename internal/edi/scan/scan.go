@@ -290,6 +290,59 @@ func (s *Scanner) Next() (*Segment, error) {
 	return seg, nil
 }
 
+// Plain says which segments a reader need not see: those whose first two bytes are not both in
+// its sets.
+type Plain struct{ first, second [256]bool }
+
+// NewPlain returns the Plain that keeps the segments whose first byte is in first and whose
+// second is in second.
+func NewPlain(first, second string) *Plain {
+	var p Plain
+	for _, c := range []byte(first) {
+		p.first[c] = true
+	}
+	for _, c := range []byte(second) {
+		p.second[c] = true
+	}
+	return &p
+}
+
+// SkipPlain passes at most n segments that p does not keep, as long as they are buffered as a
+// whole, not empty and not indented. It returns how many there were, and the place behind the
+// last one. The rest is Next's affair, limits included.
+func (s *Scanner) SkipPlain(p *Plain, n int) (int, int64) {
+	count, end := 0, s.pos
+	data, terminator, release := s.buf[:s.end], s.delim.Segment, s.delim.Release
+	if isBlank(terminator) { // white space would hide empty segments
+		return 0, s.base + int64(end)
+	}
+	for pos := end; count < n; count++ {
+		for pos < len(data) && (data[pos] == '\n' || data[pos] == '\r') && s.isSpace(data[pos]) {
+			pos++
+		}
+		if pos+1 >= len(data) || data[pos] <= ' ' || p.first[data[pos]] && p.second[data[pos+1]] {
+			break
+		}
+		i := bytes.IndexByte(data[pos:], terminator)
+		for i > 0 && release != 0 && data[pos+i-1] == release && odd(data[pos:pos+i], release) {
+			j := bytes.IndexByte(data[pos+i+1:], terminator)
+			if i += 1 + j; j < 0 {
+				i = -1
+			}
+		}
+		if i <= 0 || i > s.maxSegment {
+			break
+		}
+		pos += i + 1
+		end = pos
+	}
+	if count > 0 {
+		s.pos = end
+		s.forget()
+	}
+	return count, s.base + int64(end)
+}
+
 // Cut ends the segment that Next returned last after n of its bytes: what stands behind them is
 // read again. It serves a reader that finds another segment inside, where a terminator is
 // missing. The segment must not have binary data, and nothing may have been read since.
