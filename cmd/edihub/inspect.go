@@ -114,7 +114,7 @@ func (e *environment) inspectFile(o *inspectOptions, name string) (good bool, er
 // prettyFile prints the segments of a file and then says what is wrong.
 func (e *environment) prettyFile(name string, r io.Reader) (bool, error) {
 	w := bufio.NewWriterSize(e.stdout, 64<<10)
-	err := inspect.Pretty(r, inspect.Options{}, w)
+	good, err := inspect.Pretty(r, inspect.Options{}, w)
 	if ferr := w.Flush(); ferr != nil {
 		return false, fail(exitBad, "write to standard output: %w", ferr)
 	}
@@ -125,8 +125,10 @@ func (e *environment) prettyFile(name string, r io.Reader) (bool, error) {
 		return false, nil
 	case err != nil:
 		return false, err
+	case !good:
+		e.note("edihub: %s: the envelope is not good; without --pretty inspect says why", printable(name))
 	}
-	return true, nil
+	return good, nil
 }
 
 // shownMessages is how many messages of an interchange are listed without --all.

@@ -91,7 +91,7 @@ func (s *splitter) begin() error {
 		s.d = d
 		found = append(found, bad...)
 		skip := afterUNA(head)
-		s.show(&scan.Segment{Raw: head[:min(skip, unaLength)-1], Offset: offset, End: offset + int64(min(skip, unaLength)), Terminated: true}, 0)
+		s.showHeader(head[:min(skip, unaLength)], offset)
 		una = bytes.Clone(head[:min(skip, unaLength)])
 		s.sc.Discard(int64(skip))
 		head = s.sc.Head()

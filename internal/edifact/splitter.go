@@ -102,17 +102,25 @@ func NewSplitter(r io.Reader, l Limits) edi.Splitter {
 	}
 }
 
-// Walk reads a file as a splitter does and calls visit for each segment, UNA included. It returns
-// nil at the end of the file, the error of a failed read, or *edi.LimitError.
-func Walk(r io.Reader, l Limits, visit func(*scan.Visit)) error {
+// Walk reads a file as a splitter does and calls visit for each segment, UNA included. It
+// reports whether all envelopes are good. Its error is that of a failed read, or *edi.LimitError.
+func Walk(r io.Reader, l Limits, visit func(*scan.Visit)) (good bool, err error) {
 	s, _ := NewSplitter(r, l).(*splitter)
 	s.visit = visit
+	good = true
 	for {
-		switch _, err := s.Next(); {
+		ev, err := s.Next()
+		switch {
 		case errors.Is(err, io.EOF):
-			return nil
+			return good, nil
 		case err != nil:
-			return err
+			return false, err
+		case ev.Kind == edi.MessageEnd:
+			good = good && !edi.HasFatal(ev.Message.Findings)
+		case ev.Kind == edi.GroupEnd:
+			good = good && !edi.HasFatal(ev.Group.Findings)
+		case ev.Kind == edi.InterchangeEnd:
+			good = good && !edi.HasFatal(ev.Interchange.Findings)
 		}
 	}
 }
@@ -124,6 +132,15 @@ func (s *splitter) show(seg *scan.Segment, depth int) {
 			Raw: seg.Raw, Offset: seg.Offset, End: seg.End, Terminated: seg.Terminated, Binary: seg.Binary, Depth: depth, Delimiters: s.d,
 		})
 	}
+}
+
+// showHeader tells a visitor of a UNA, which need not be whole.
+func (s *splitter) showHeader(b []byte, offset int64) {
+	seg := scan.Segment{Raw: b, Offset: offset, End: offset + int64(len(b))}
+	if n := len(b) - 1; b[n] == s.d.Segment {
+		seg.Raw, seg.Terminated = b[:n], true
+	}
+	s.show(&seg, 0)
 }
 
 // Next implements edi.Splitter.

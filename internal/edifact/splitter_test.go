@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/edihub/edihub/internal/edi"
+	"github.com/edihub/edihub/internal/edi/scan"
 	"github.com/edihub/edihub/internal/edi/scan/scantest"
 )
 
@@ -375,7 +376,95 @@ func FuzzEDIFACT(f *testing.F) {
 		if diff := cmp.Diff(scantest.Dump(events, err), scantest.Dump(scantest.Collect(NewSplitter(halves, l)))); diff != "" {
 			t.Errorf("the input in two halves reads otherwise:\n%s", diff)
 		}
+		seed := uint64(len(data))
+		for _, c := range data {
+			seed = seed*31 + uint64(c)
+		}
+		scantest.Ragged(t, data, seed, func(r io.Reader) edi.Splitter { return NewSplitter(r, l) })
+		scantest.Identity(t, data, func(r io.Reader, visit func(*scan.Visit)) (bool, error) { return Walk(r, l, visit) })
 	})
+}
+
+// TestIdentity writes every case again from its tokens.
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	for _, c := range cases {
+		scantest.Identity(t, []byte(c.in), func(r io.Reader, visit func(*scan.Visit)) (bool, error) { return Walk(r, Limits{}, visit) })
+		scantest.Ragged(t, []byte(c.in), 1, open)
+	}
+}
+
+// endless repeats a piece of content and counts what was taken of it.
+type endless struct {
+	head  string
+	piece []byte
+	left  int64
+	taken int64
+}
+
+func (e *endless) Read(b []byte) (int, error) {
+	if len(e.head) > 0 {
+		n := copy(b, e.head)
+		e.head = e.head[n:]
+		return n, nil
+	}
+	if e.left <= 0 {
+		return 0, io.EOF
+	}
+	n := 0
+	for n < len(b) && e.left > 0 {
+		k := copy(b[n:min(int64(len(b)), int64(n)+e.left)], e.piece)
+		n += k
+		e.left -= int64(k)
+	}
+	e.taken += int64(n)
+	return n, nil
+}
+
+// TestHostile reads what is no interchange, or one that never ends: one clear answer, and no more
+// work than the limits allow.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	const gigabyte = 1 << 30
+	for _, c := range []struct {
+		name, head, piece string
+		rule              string // of the first finding; empty: a limit
+	}{
+		{"a segment of a gigabyte", unb + "UNH+1+ORDERS:D:96A:UN'FTX+AAI+++", "A", ""},
+		{"released for ever", unb + "FTX+", "??", ""},
+		{"NUL bytes", "", "\x00", ""},
+		{"text without an end", "", "Dear partner, please find our order. ", ""},
+		{"XML", "<?xml version=\"1.0\"?>", "<a>b</a>", ""},
+		{"wrong delimiters", "UNA;*.? ~UNB+UNOA:3+A+B", "+1+2:3", ""},
+		{"NUL bytes in lines", "", "\x00\x00\x00\r\n", ""},
+		{"lines of text in quotes", "", "it's ", "EDI-DATA-OUTSIDE"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := &endless{head: c.head, piece: bytes.Repeat([]byte(c.piece), 1+(1<<14)/len(c.piece)), left: gigabyte}
+			if c.rule != "" {
+				r.left = 1 << 20
+			}
+			events, err := scantest.Collect(open(r))
+			var limit *edi.LimitError
+			if c.rule == "" {
+				if !errors.As(err, &limit) || limit.Limit != "max_segment_bytes" || limit.Offset > 4096 {
+					t.Fatalf("got %v", err)
+				}
+				if most := int64(8 << 20); r.taken > most {
+					t.Errorf("read %d bytes before it gave up", r.taken)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			rules := scantest.Rules(events)
+			if len(rules) == 0 || rules[0] != c.rule || len(rules) > 3 {
+				t.Errorf("findings %v", rules)
+			}
+		})
+	}
 }
 
 // BenchmarkSplit splits interchanges of many small messages and of messages of about 10 kB.

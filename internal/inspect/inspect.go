@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/edihub/edihub/internal/edi"
+	"github.com/edihub/edihub/internal/edi/charset"
 	"github.com/edihub/edihub/internal/edifact"
 	"github.com/edihub/edihub/internal/peppol"
 	"github.com/edihub/edihub/internal/x12"
@@ -81,6 +82,9 @@ type Message struct {
 	Document *edi.Document `json:"document,omitempty"` // what the business calls it, where it says so
 	Findings []edi.Finding `json:"findings,omitempty"`
 }
+
+// shownBytes is how much of an unknown file is shown.
+const shownBytes = 16
 
 // sniffBytes is how much of a file tells what it is. An interchange may stand behind a text of
 // less than that.
@@ -216,8 +220,8 @@ func newMessage(m *edi.Message) Message {
 // unknown says that no reader understands the file.
 func (rep *Report) unknown(br *bufio.Reader) {
 	f := edi.Finding{Rule: "EDI-UNKNOWN", Severity: edi.Fatal}
-	prefix, _ := br.Peek(1) // an error was seen when the file was opened
-	if len(prefix) == 0 {
+	prefix, _ := br.Peek(shownBytes) // an error was seen when the file was opened
+	if f.Actual = visible(charset.Bytes.Lenient(prefix)); len(prefix) == 0 {
 		f.Message = "the file is empty; send an interchange or an invoice"
 	} else {
 		f.Message = "the file begins with none of UNA, UNB, ISA, a UBL Invoice or CreditNote, or a CrossIndustryInvoice; check that it is not compressed, encrypted or cut off at its beginning"

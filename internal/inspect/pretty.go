@@ -21,23 +21,24 @@ var ErrNotSegments = errors.New("the file is neither EDIFACT nor X12, so that it
 
 // Pretty writes one segment a line, indented by its level. Values are shown as UTF-8 by the
 // character set of their interchange; what a terminal would obey is replaced. Binary data is
-// named and not shown. The result is for eyes: it is not what arrived. Errors are ErrNotSegments,
-// *edi.LimitError, and those of reading and writing.
-func Pretty(r io.Reader, o Options, w io.Writer) error {
+// named and not shown. The result is for eyes: it is not what arrived. It reports whether all
+// envelopes are good. Errors are ErrNotSegments, *edi.LimitError, and those of reading and
+// writing.
+func Pretty(r io.Reader, o Options, w io.Writer) (good bool, err error) {
 	standard, br, err := open(r)
 	if err != nil {
-		return err
+		return false, err
 	}
 	p := &printer{w: bufio.NewWriter(w), set: charset.Bytes}
 	switch standard {
 	case string(edi.EDIFACT):
-		err = edifact.Walk(br, o.EDIFACT, p.segment)
+		good, err = edifact.Walk(br, o.EDIFACT, p.segment)
 	case string(edi.X12):
-		err = x12.Walk(br, o.X12, p.segment)
+		good, err = x12.Walk(br, o.X12, p.segment)
 	default:
-		return ErrNotSegments
+		return false, ErrNotSegments
 	}
-	return errors.Join(err, p.w.Flush())
+	return good, errors.Join(err, p.w.Flush())
 }
 
 type printer struct {

@@ -241,7 +241,7 @@ func (s *splitter) begin() error {
 		isx = seg
 	}
 	ic.Delimiters = s.d
-	s.show(&scan.Segment{Raw: h.raw[:len(h.raw)-1], Offset: offset, End: offset + int64(len(h.raw)), Terminated: true}, 0)
+	s.showHeader(h.raw, offset)
 	if isx != nil {
 		s.show(isx, 0)
 	}
