@@ -243,7 +243,7 @@ func (e *environment) printMessages(ic *inspect.Interchange, all bool) error {
 		return err
 	}
 	if left > 0 {
-		if err := e.printf("    … %s more; --all lists them\n", plural(left, "message")); err != nil {
+		if err := e.printf("    … %s; --all lists them\n", plural(left, "more message")); err != nil {
 			return err
 		}
 	}
