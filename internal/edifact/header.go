@@ -117,7 +117,10 @@ func (s *splitter) begin() error {
 	if err != nil {
 		return err
 	}
-	s.f.Reset(seg.Raw, s.d)
+	wrapped := scan.Wrapped("UNB", seg.Raw, seg.Offset)
+	s.wrapped = len(wrapped) > 0
+	found = append(found, wrapped...)
+	s.f.Reset(scan.Unwrap(seg.Raw), s.d)
 	ic := s.interchange()
 	ic.Offset = offset
 	ic.ServiceUNA = una != nil

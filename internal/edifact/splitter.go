@@ -86,6 +86,7 @@ type splitter struct {
 	indented bool
 	empty    int64 // place of the first segment without a tag, plus one
 	looking  bool  // the open message may still tell what it is called
+	wrapped  bool  // line breaks stand inside of segments
 
 	visit func(*scan.Visit) // nil, or told of each segment
 }
@@ -183,7 +184,7 @@ func (s *splitter) step() error {
 			}
 		}
 	}
-	if s.books.MessageOpen() && !s.looking && s.visit == nil && !s.books.PackageOpen() {
+	if s.books.MessageOpen() && !s.looking && !s.wrapped && s.visit == nil && !s.books.PackageOpen() {
 		if n, end := s.sc.SkipPlain(plain, s.books.Room()); n > 0 {
 			s.books.Plain(n, end)
 			return nil
@@ -246,7 +247,10 @@ func (s *splitter) segment(seg *scan.Segment) error {
 		}
 		return nil
 	}
-	if raw[0] != 'U' || len(raw) < 3 || raw[1] != 'N' {
+	if s.wrapped {
+		raw = scan.Unwrap(raw)
+	}
+	if len(raw) < 3 || raw[0] != 'U' || raw[1] != 'N' {
 		s.show(seg, s.books.Depth())
 		if !seg.Terminated {
 			s.books.Unterminated(s.tag(raw), at)
@@ -265,16 +269,15 @@ func (s *splitter) segment(seg *scan.Segment) error {
 	if cut > 0 && !opens {
 		s.books.NoTerminator(s.tag(raw), at, false)
 	}
-	err := s.service(seg, at)
+	err := s.service(seg, raw, at)
 	if cut > 0 && opens {
 		s.books.NoTerminator(s.tag(raw), at, true)
 	}
 	return err
 }
 
-// service books a service segment.
-func (s *splitter) service(seg *scan.Segment, at scan.At) error {
-	raw := seg.Raw
+// service books a service segment; raw is the segment without line breaks where it is wrapped.
+func (s *splitter) service(seg *scan.Segment, raw []byte, at scan.At) error {
 	switch {
 	case s.is(raw, "UNH"):
 		return s.openMessage(raw, at)
@@ -317,7 +320,7 @@ func (s *splitter) depth(raw []byte) int {
 func (s *splitter) glued(seg *scan.Segment) int {
 	raw := seg.Raw
 	i := bytes.IndexAny(raw, "\r\n")
-	if i < 0 || seg.Binary > 0 {
+	if i < 0 || seg.Binary > 0 || s.wrapped {
 		return 0
 	}
 	rest := bytes.TrimLeft(raw[i:], "\r\n\t ")

@@ -29,6 +29,18 @@ func one(body string, n int) string {
 	return unb + "UNH+1+ORDERS:D:96A:UN'" + head + body + fmt.Sprintf("UNT+%d+1'UNZ+1+R1'", n)
 }
 
+// wrap breaks lines after n columns.
+func wrap(in string, n int) string {
+	var b strings.Builder
+	for i := range len(in) {
+		if i > 0 && i%n == 0 {
+			b.WriteString("\r\n")
+		}
+		b.WriteByte(in[i])
+	}
+	return b.String()
+}
+
 // cases are inputs with what must come out: counts of interchanges, groups, messages and
 // segments, the rules of the findings, and the delimiters of the last interchange.
 var cases = []struct {
@@ -102,6 +114,7 @@ var cases = []struct {
 	{name: "UNT without terminator keeps its neighbour", in: unb + "UNH+1+ORDERS:D:96A:UN'UNT+2+1\r\nUNH+2+ORDERS:D:96A:UN'UNT+2+2'UNZ+2+R1'", ics: 1, msgs: 2, segments: 6, rules: []string{"EDI-NO-TERMINATOR"}},
 	{name: "UNZ without terminator keeps its neighbour", in: unb + "UNZ+0+R1\nUNA:+.? 'UNB+UNOA:3+A+B+260301:1200+R2'UNZ+0+R2'", ics: 2, segments: 4, rules: []string{"EDI-NO-TERMINATOR"}},
 	{name: "UNH without terminator is its own fault", in: unb + "UNH+1+ORDERS:D:96A:UN\nUNT+2+1'UNH+2+ORDERS:D:96A:UN'UNT+2+2'UNZ+2+R1'", ics: 1, msgs: 2, segments: 6, rules: []string{"EDI-NO-TERMINATOR"}},
+	{name: "wrapped lines", in: wrap(one("FTX+AAI+++WHY??'"+body, 9), 27), ics: 1, msgs: 1, segments: 11, rules: []string{"EDI-WRAPPED"}},
 	{name: "nested interchanges", in: unb + unb + unb + "UNZ+0+R1'", ics: 3, segments: 4, rules: []string{"EDI-NO-TRAILER", "w:EDI-UNB-DUPLICATE", "EDI-NO-TRAILER", "w:EDI-UNB-DUPLICATE"}},
 	{name: "syntax version that is no number", in: "UNB+UNOA:x+A+B+260301:1200+X'UNZ+0+X'", ics: 1, segments: 2, version: "UNOA:x"},
 	{name: "empty file", in: "", ics: 0},

@@ -81,3 +81,20 @@ func TestDecimalMark(t *testing.T) {
 		}
 	}
 }
+
+// TestWrappedAnywhere: wherever something has wrapped the lines, the envelope is read as it was
+// meant, with one remark.
+func TestWrappedAnywhere(t *testing.T) {
+	t.Parallel()
+	in := one("FTX+AAI+++WHY'"+body, 9)
+	for n := 9; n < len(unb); n++ {
+		events, err := scantest.Collect(open(strings.NewReader(wrap(in, n))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules := scantest.Rules(events)
+		if end := events[len(events)-1].Interchange; len(rules) != 1 || rules[0] != "EDI-WRAPPED" || end.Segments != 11 || end.Messages != 1 {
+			t.Errorf("%d columns: findings %v, %d segments", n, rules, end.Segments)
+		}
+	}
+}

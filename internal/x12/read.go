@@ -37,7 +37,7 @@ func (s *splitter) step() error {
 			}
 		}
 	}
-	if s.books.MessageOpen() && !s.looking && s.visit == nil {
+	if s.books.MessageOpen() && !s.looking && !s.wrapped && s.visit == nil {
 		if n, end := s.sc.SkipPlain(plain, s.books.Room()); n > 0 {
 			s.books.Plain(n, end)
 			return nil
@@ -138,7 +138,7 @@ func (s *splitter) readISA() isa {
 	h.d.Component = b[end-2]
 	h.d.Segment = b[end-1]
 	for i, v := range bytes.SplitN(h.raw[:end-1], h.raw[3:4], 17)[1:] {
-		h.fields[i] = string(v)
+		h.fields[i] = string(scan.Unwrap(v))
 	}
 	s.sc.Discard(int64(end))
 	h.checkDelimiters(at)
@@ -223,6 +223,9 @@ func (s *splitter) begin() error {
 		Header:     h.raw,
 	}
 	found := append(s.before(offset), h.reasons...)
+	wrapped := scan.Wrapped("ISA", h.raw[:len(h.raw)-1], offset)
+	s.wrapped = len(wrapped) > 0
+	found = append(found, wrapped...)
 	segments := 1
 	var isx *scan.Segment
 	at := scan.At{Offset: offset, End: s.sc.Offset()}
@@ -350,6 +353,9 @@ func (s *splitter) segment(seg *scan.Segment) error {
 		}
 		return nil
 	}
+	if s.wrapped {
+		raw = scan.Unwrap(raw)
+	}
 	cut := s.glued(seg)
 	if cut > 0 {
 		s.sc.Cut(cut)
@@ -361,22 +367,24 @@ func (s *splitter) segment(seg *scan.Segment) error {
 		s.show(seg, s.depth(raw))
 	}
 	if cut == 0 {
-		return s.book(seg, at)
+		return s.book(seg, raw, at)
 	}
 	opens := s.is(raw, "ST") || s.is(raw, "GS")
 	if !opens {
 		s.books.NoTerminator(s.tag(raw), at, false)
 	}
-	err := s.book(seg, at)
+	err := s.book(seg, raw, at)
 	if opens {
 		s.books.NoTerminator(s.tag(raw), at, true)
 	}
 	return err
 }
 
-// book books a segment by its tag.
-func (s *splitter) book(seg *scan.Segment, at scan.At) error {
-	raw := seg.Raw
+// book books a segment by its tag; raw is the segment without line breaks where it is wrapped.
+func (s *splitter) book(seg *scan.Segment, raw []byte, at scan.At) error {
+	if len(raw) == 0 {
+		return s.data(seg, at)
+	}
 	switch raw[0] {
 	case 'S':
 		switch {
@@ -440,7 +448,7 @@ func (s *splitter) glued(seg *scan.Segment) int {
 		return 0
 	}
 	i := bytes.IndexAny(raw, "\r\n")
-	if i < 0 {
+	if i < 0 || s.wrapped {
 		return 0
 	}
 	rest := bytes.TrimLeft(raw[i:], "\r\n\t ")

@@ -55,6 +55,7 @@ type splitter struct {
 	indented bool
 	empty    int64 // place of the first segment without a tag, plus one
 	looking  bool  // the open set may still tell what it is called
+	wrapped  bool  // line breaks stand inside of segments
 
 	visit func(*scan.Visit) // nil, or told of each segment
 }

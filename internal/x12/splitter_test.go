@@ -90,6 +90,7 @@ var cases = []struct {
 	{name: "byte order mark, blanks, indentation", in: "\xef\xbb\xbf\n" + strings.ReplaceAll(whole, "~", "~\r\n\t "), ics: 1, groups: 1, sets: 1, segments: 8, rules: []string{"w:EDI-BOM", "w:EDI-LEADING-SPACE", "w:EDI-INDENT"}},
 	{name: "empty segments", in: strings.Replace(whole, "~BEG", "~~BEG", 1), ics: 1, groups: 1, sets: 1, segments: 8, rules: []string{"w:EDI-EMPTY-SEGMENT"}},
 	{name: "control number of a set twice", in: isa00401 + gs + set + set + "GE*2*7~IEA*1*000000001~", ics: 1, groups: 1, sets: 2, segments: 12, rules: []string{"w:EDI-ST-DUPLICATE"}},
+	{name: "wrapped at 80 columns", in: whole[:80] + "\r\n" + whole[80:160] + "\r\n" + whole[160:], ics: 1, groups: 1, sets: 1, segments: 8, rules: []string{"EDI-ISA-WIDTH", "EDI-WRAPPED"}, control: "000000001"},
 	{name: "text before an interchange", in: "Dear partner,\nit's our order:\n" + whole, ics: 2, groups: 1, sets: 1, segments: 8, rules: []string{"EDI-DATA-OUTSIDE"}},
 	{name: "text between interchanges", in: whole + "\n--- next ~ one ---\n" + strings.ReplaceAll(whole, "000000001", "000000002"), ics: 3, groups: 2, sets: 2, segments: 16, rules: []string{"EDI-DATA-OUTSIDE"}},
 	{name: "SE without terminator keeps its neighbour", in: isa00401 + gs + "ST*850*1~SE*2*1\nST*850*2~SE*2*2~GE*2*7~IEA*1*000000001~", ics: 1, groups: 1, sets: 2, segments: 8, rules: []string{"EDI-NO-TERMINATOR"}},

@@ -296,6 +296,29 @@ func (b *Books) BadLength(tag string, seg *Segment) {
 	})
 }
 
+// Wrapped is the remark on a header (without terminator) with a line break inside, nothing where it has none: a mail
+// program or a mainframe has broken the lines. The envelope is read as it was meant, and the
+// finding is fatal: messages are forwarded unchanged, and nobody can tell which breaks are data.
+func Wrapped(tag string, raw []byte, at int64) []edi.Finding {
+	i := bytes.IndexAny(raw, "\r\n")
+	if i < 0 {
+		return nil
+	}
+	return []edi.Finding{{
+		Rule: "EDI-WRAPPED", Severity: edi.Fatal, Segment: tag, Position: edi.Position{Offset: at + int64(i)},
+		Message: "a line break stands inside the " + tag + ", as if something had wrapped the lines, and values would be delivered with such breaks in them; send the file without wrapping",
+	}}
+}
+
+// Unwrap returns a segment without line breaks, for the booking of a wrapped interchange: a break
+// may stand inside a tag or a count.
+func Unwrap(raw []byte) []byte {
+	if bytes.IndexAny(raw, "\r\n") < 0 {
+		return raw
+	}
+	return bytes.ReplaceAll(bytes.ReplaceAll(raw, []byte("\r"), nil), []byte("\n"), nil)
+}
+
 // Outside records a segment that belongs to no message.
 func (b *Books) Outside(tag string, at At) {
 	b.Add(edi.Finding{
