@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/edihub/edihub/internal/edi"
 )
 
@@ -146,13 +148,22 @@ func tokenise(tb testing.TB, data []byte, d edi.Delimiters) int {
 	}
 }
 
-// best is the best of the runs of one thing that is measured.
+// best is the best of the runs of one thing that is measured, in processor time, which says
+// more than a clock on a machine that does other work too.
 type best time.Duration
 
 func (m *best) run(f func()) {
-	begin := time.Now()
+	begin := processorTime()
 	f()
-	*m = min(*m, best(time.Since(begin)))
+	*m = min(*m, best(processorTime()-begin))
+}
+
+func processorTime() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts); err != nil {
+		panic(err)
+	}
+	return time.Duration(ts.Nano())
 }
 
 func (m best) mbPerSecond(n int) float64 { return float64(n) / time.Duration(m).Seconds() / 1e6 }
