@@ -91,6 +91,7 @@ func (s *splitter) begin() error {
 		s.d = d
 		found = append(found, bad...)
 		skip := afterUNA(head)
+		s.showHeader(head[:min(skip, unaLength)], offset)
 		una = bytes.Clone(head[:min(skip, unaLength)])
 		s.sc.Discard(int64(skip))
 		head = s.sc.Head()
@@ -116,7 +117,10 @@ func (s *splitter) begin() error {
 	if err != nil {
 		return err
 	}
-	s.f.Reset(seg.Raw, s.d)
+	wrapped := scan.Wrapped("UNB", seg.Raw, seg.Offset)
+	s.wrapped = len(wrapped) > 0
+	found = append(found, wrapped...)
+	s.f.Reset(scan.Unwrap(seg.Raw), s.d)
 	ic := s.interchange()
 	ic.Offset = offset
 	ic.ServiceUNA = una != nil
@@ -131,6 +135,7 @@ func (s *splitter) begin() error {
 	}
 	s.repetition(given, una != nil, ic.Version)
 	ic.Delimiters = s.d
+	s.show(seg, 0)
 	return s.books.OpenInterchange(ic, scan.At{Offset: seg.Offset, End: seg.End}, false, found...)
 }
 
@@ -220,6 +225,20 @@ func (s *splitter) before(at int64) []edi.Finding {
 	return found
 }
 
+// lookAhead is how many bytes of a text are searched for an interchange behind it.
+const lookAhead = 4096
+
+// ahead is the distance to an interchange that begins behind a text which is no message; 0 when
+// there is none.
+func (s *splitter) ahead() int {
+	text := s.sc.Peek(lookAhead)
+	n := Find(text)
+	if n <= 0 || bytes.Contains(text[:n], []byte("UNH")) {
+		return 0
+	}
+	return n
+}
+
 // beginHeadless opens an interchange without header over what stands outside any. A UNA at its
 // beginning still names its delimiters.
 func (s *splitter) beginHeadless() error {
@@ -228,6 +247,15 @@ func (s *splitter) beginHeadless() error {
 		Rule: "EDI-DATA-OUTSIDE", Severity: edi.Fatal, Position: edi.Position{Offset: at},
 		Message: "the data here stands outside an interchange; put it between a UNB and its UNZ or remove it",
 	})
+	if n := s.ahead(); n > 0 {
+		s.sc.Discard(int64(n))
+		end := scan.At{Offset: at, End: s.sc.Offset()}
+		if err := s.books.OpenInterchange(edi.Interchange{Standard: edi.EDIFACT, Offset: at, Delimiters: s.d}, end, true, found...); err != nil {
+			return err
+		}
+		s.books.CutInterchange("UNB", end)
+		return nil
+	}
 	una := false
 	if head := s.sc.Head(); len(head) >= 3 && string(head[:3]) == "UNA" {
 		var bad []edi.Finding

@@ -31,6 +31,27 @@ func Sniff(prefix []byte) bool {
 	return string(b[:3]) == "UNB" && plausible(b[3])
 }
 
+// Find returns the place of the first UNA or UNB in data that begins an interchange beyond doubt:
+// a UNB with a syntax identifier of the UN, or a UNA with a UNB behind it. -1 means that there is
+// none.
+func Find(data []byte) int {
+	for i := 0; ; i++ {
+		j := bytes.Index(data[i:], []byte("UN"))
+		if j < 0 {
+			return -1
+		}
+		i += j
+		rest := data[i:]
+		switch {
+		case i > 0 && !plausible(data[i-1]) && data[i-1] != ' ' && data[i-1] != 0:
+		case len(rest) > 3 && rest[2] == 'A' && afterUNA(rest) > 0:
+			return i
+		case len(rest) > 8 && rest[2] == 'B' && plausible(rest[3]) && string(rest[4:7]) == "UNO":
+			return i
+		}
+	}
+}
+
 // plausible reports whether c can be a delimiter: neither a letter, a digit nor a blank.
 func plausible(c byte) bool {
 	switch {
@@ -65,6 +86,9 @@ type splitter struct {
 	indented bool
 	empty    int64 // place of the first segment without a tag, plus one
 	looking  bool  // the open message may still tell what it is called
+	wrapped  bool  // line breaks stand inside of segments
+
+	visit func(*scan.Visit) // nil, or told of each segment
 }
 
 // NewSplitter returns a splitter over r. Content that stands outside an interchange comes as an
@@ -79,6 +103,47 @@ func NewSplitter(r io.Reader, l Limits) edi.Splitter {
 	}
 }
 
+// Walk reads a file as a splitter does and calls visit for each segment, UNA included. It
+// reports whether all envelopes are good. Its error is that of a failed read, or *edi.LimitError.
+func Walk(r io.Reader, l Limits, visit func(*scan.Visit)) (good bool, err error) {
+	s, _ := NewSplitter(r, l).(*splitter)
+	s.visit = visit
+	good = true
+	for {
+		ev, err := s.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return good, nil
+		case err != nil:
+			return false, err
+		case ev.Kind == edi.MessageEnd:
+			good = good && !edi.HasFatal(ev.Message.Findings)
+		case ev.Kind == edi.GroupEnd:
+			good = good && !edi.HasFatal(ev.Group.Findings)
+		case ev.Kind == edi.InterchangeEnd:
+			good = good && !edi.HasFatal(ev.Interchange.Findings)
+		}
+	}
+}
+
+// show tells a visitor of a segment.
+func (s *splitter) show(seg *scan.Segment, depth int) {
+	if s.visit != nil {
+		s.visit(&scan.Visit{
+			Raw: seg.Raw, Offset: seg.Offset, End: seg.End, Terminated: seg.Terminated, Binary: seg.Binary, Depth: depth, Delimiters: s.d,
+		})
+	}
+}
+
+// showHeader tells a visitor of a UNA, which need not be whole.
+func (s *splitter) showHeader(b []byte, offset int64) {
+	seg := scan.Segment{Raw: b, Offset: offset, End: offset + int64(len(b))}
+	if n := len(b) - 1; b[n] == s.d.Segment {
+		seg.Raw, seg.Terminated = b[:n], true
+	}
+	s.show(&seg, 0)
+}
+
 // Next implements edi.Splitter.
 func (s *splitter) Next() (edi.Event, error) {
 	for {
@@ -91,6 +156,9 @@ func (s *splitter) Next() (edi.Event, error) {
 		s.err = s.step()
 	}
 }
+
+// plain are the segments that open, close and carry nothing special.
+var plain = scan.NewPlain("U", "N")
 
 // step reads one segment, or opens or ends an interchange.
 func (s *splitter) step() error {
@@ -111,9 +179,15 @@ func (s *splitter) step() error {
 		case header:
 			return s.begin()
 		case !s.books.Open():
-			if err := s.beginHeadless(); err != nil {
+			if err := s.beginHeadless(); err != nil || !s.books.Open() {
 				return err
 			}
+		}
+	}
+	if s.books.MessageOpen() && !s.looking && !s.wrapped && s.visit == nil && !s.books.PackageOpen() {
+		if n, end := s.sc.SkipPlain(plain, s.books.Room()); n > 0 {
+			s.books.Plain(n, end)
+			return nil
 		}
 	}
 	seg, err := s.sc.Next()
@@ -173,12 +247,37 @@ func (s *splitter) segment(seg *scan.Segment) error {
 		}
 		return nil
 	}
-	if !seg.Terminated {
-		s.books.Unterminated(s.tag(raw), at)
+	if s.wrapped {
+		raw = scan.Unwrap(raw)
 	}
-	if raw[0] != 'U' || len(raw) < 3 || raw[1] != 'N' {
+	if len(raw) < 3 || raw[0] != 'U' || raw[1] != 'N' {
+		s.show(seg, s.books.Depth())
+		if !seg.Terminated {
+			s.books.Unterminated(s.tag(raw), at)
+		}
 		return s.data(seg, at)
 	}
+	cut := s.glued(seg)
+	if cut > 0 {
+		s.sc.Cut(cut)
+		raw, at.End = seg.Raw, seg.End
+	} else if !seg.Terminated {
+		s.books.Unterminated(s.tag(raw), at)
+	}
+	s.show(seg, s.depth(raw))
+	opens := s.is(raw, "UNH") || s.is(raw, "UNG")
+	if cut > 0 && !opens {
+		s.books.NoTerminator(s.tag(raw), at, false)
+	}
+	err := s.service(seg, raw, at)
+	if cut > 0 && opens {
+		s.books.NoTerminator(s.tag(raw), at, true)
+	}
+	return err
+}
+
+// service books a service segment; raw is the segment without line breaks where it is wrapped.
+func (s *splitter) service(seg *scan.Segment, raw []byte, at scan.At) error {
 	switch {
 	case s.is(raw, "UNH"):
 		return s.openMessage(raw, at)
@@ -196,6 +295,49 @@ func (s *splitter) segment(seg *scan.Segment) error {
 		return s.books.ClosePackage(s.trailer("UNP", raw, at))
 	}
 	return s.data(seg, at)
+}
+
+// depth is how deep a service segment stands.
+func (s *splitter) depth(raw []byte) int {
+	groups := 0
+	if s.books.GroupOpen() {
+		groups = 1
+	}
+	switch {
+	case s.is(raw, "UNZ"):
+		return 0
+	case s.is(raw, "UNG"), s.is(raw, "UNE"):
+		return 1
+	case s.is(raw, "UNH"), s.is(raw, "UNT"), s.is(raw, "UNO"), s.is(raw, "UNP"):
+		return 1 + groups
+	}
+	return s.books.Depth()
+}
+
+// glued returns the length of a service segment that ends at a line break behind which another
+// service segment stands: its terminator is missing. 0 means that it is whole. Without this the
+// neighbour of a message with such a trailer would be lost.
+func (s *splitter) glued(seg *scan.Segment) int {
+	raw := seg.Raw
+	i := bytes.IndexAny(raw, "\r\n")
+	if i < 0 || seg.Binary > 0 || s.wrapped {
+		return 0
+	}
+	rest := bytes.TrimLeft(raw[i:], "\r\n\t ")
+	if len(rest) < 4 || rest[0] != 'U' || rest[1] != 'N' {
+		return 0
+	}
+	switch rest[2] {
+	case 'H', 'T', 'G', 'E', 'Z', 'O', 'P':
+		if rest[3] == s.d.Element {
+			return i
+		}
+	case 'A', 'B':
+		if Find(rest) == 0 || rest[2] == 'A' && plausible(rest[3]) {
+			return i
+		}
+	}
+	return 0
 }
 
 // tag is the tag of a segment, for a report.

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/edihub/edihub/internal/edi"
+	"github.com/edihub/edihub/internal/edi/scan"
 	"github.com/edihub/edihub/internal/edi/scan/scantest"
 )
 
@@ -26,6 +27,18 @@ const (
 // one returns an interchange of one ORDERS with a given body and segment count.
 func one(body string, n int) string {
 	return unb + "UNH+1+ORDERS:D:96A:UN'" + head + body + fmt.Sprintf("UNT+%d+1'UNZ+1+R1'", n)
+}
+
+// wrap breaks lines after n columns.
+func wrap(in string, n int) string {
+	var b strings.Builder
+	for i := range len(in) {
+		if i > 0 && i%n == 0 {
+			b.WriteString("\r\n")
+		}
+		b.WriteByte(in[i])
+	}
+	return b.String()
 }
 
 // cases are inputs with what must come out: counts of interchanges, groups, messages and
@@ -74,7 +87,7 @@ var cases = []struct {
 	{name: "count and reference of UNE and UNZ", in: unb + "UNG+ORDERS+S+R+260301:1200+7+UN+D:96A'UNH+1+ORDERS:D:96A:UN'UNT+2+2'UNE+2+8'UNZ+2+R2'", ics: 1, groups: 1, msgs: 1, segments: 6, rules: []string{"EDI-UNT-REF", "EDI-UNE-COUNT", "EDI-UNE-REF", "EDI-UNZ-COUNT", "EDI-UNZ-REF"}},
 	{name: "count that is no number", in: unb + "UNZ+none+R1'", ics: 1, segments: 2, rules: []string{"EDI-UNZ-COUNT"}},
 	{name: "message cut off by the next", in: unb + "UNH+1+ORDERS:D:96A:UN'BGM+220'UNH+2+ORDERS:D:96A:UN'UNT+2+2'UNZ+2+R1'", ics: 1, msgs: 2, segments: 6, rules: []string{"EDI-UNT-MISSING"}},
-	{name: "interchange cut off by the next", in: unb + "UNH+1+ORDERS:D:96A:UN'UNT+2+1'" + one(body, 8), ics: 2, msgs: 2, segments: 13, rules: []string{"EDI-NO-TRAILER"}},
+	{name: "interchange cut off by the next", in: unb + "UNH+1+ORDERS:D:96A:UN'UNT+2+1'" + one(body, 8), ics: 2, msgs: 2, segments: 13, rules: []string{"EDI-NO-TRAILER", "w:EDI-UNB-DUPLICATE"}},
 	{name: "interchange cut off by a UNA", in: unb + "UNH+1+ORDERS:D:96A:UN'UNA;*,! ~UNB*UNOC;3*A*B*260301;1200*X~UNZ*0*X~", ics: 2, msgs: 1, segments: 4, rules: []string{"EDI-UNT-MISSING", "EDI-NO-TRAILER"}},
 	{name: "group cut off by UNZ", in: unb + "UNG+ORDERS+S+R+260301:1200+7+UN+D:96A'UNH+1+ORDERS:D:96A:UN'UNT+2+1'UNZ+1+R1'", ics: 1, groups: 1, msgs: 1, segments: 5, rules: []string{"EDI-UNE-MISSING"}},
 	{name: "no trailer", in: unb + "UNH+1+ORDERS:D:96A:UN'", ics: 1, msgs: 1, segments: 2, rules: []string{"EDI-UNT-MISSING", "EDI-NO-TRAILER"}},
@@ -94,6 +107,16 @@ var cases = []struct {
 	{name: "E15 package of the right length", in: unb + "UNO+P1+1+1+10'A'B+UNZ'C?UNP+10+P1'UNZ+1+R1'", ics: 1, msgs: 1, segments: 4},
 	{name: "package and its trailer differ", in: unb + "UNO+P1+1+1+3'A'BUNP+4+P2'UNZ+1+R1'", ics: 1, msgs: 1, segments: 4, rules: []string{"EDI-UNP-COUNT", "EDI-UNP-REF"}},
 	{name: "package without a length", in: unb + "UNO+P1+1+1+x'UNP+0+P1'UNZ+1+R1'", ics: 1, msgs: 1, segments: 4, rules: []string{"EDI-UNO-LENGTH"}},
+	{name: "references twice", in: unb + "UNH+1+ORDERS:D:96A:UN'UNT+2+1'UNH+1+ORDERS:D:96A:UN'UNT+2+1'UNZ+2+R1'", ics: 1, msgs: 2, segments: 6, rules: []string{"w:EDI-UNH-DUPLICATE"}},
+	{name: "the same reference from another party", in: unb + "UNZ+0+R1'" + strings.Replace(unb, "ALPHA", "GAMMA", 1) + "UNZ+0+R1'", ics: 2, segments: 4},
+	{name: "text before an interchange", in: "Dear partner,\r\nit's our order:\r\n\r\n" + one(body, 8), ics: 2, msgs: 1, segments: 10, rules: []string{"EDI-DATA-OUTSIDE"}},
+	{name: "text between interchanges", in: one(body, 8) + "\r\n--- next ---\r\nUNA:+.? '" + one(body, 8), ics: 3, msgs: 2, segments: 20, rules: []string{"EDI-DATA-OUTSIDE", "w:EDI-UNB-DUPLICATE"}},
+	{name: "UNT without terminator keeps its neighbour", in: unb + "UNH+1+ORDERS:D:96A:UN'UNT+2+1\r\nUNH+2+ORDERS:D:96A:UN'UNT+2+2'UNZ+2+R1'", ics: 1, msgs: 2, segments: 6, rules: []string{"EDI-NO-TERMINATOR"}},
+	{name: "UNZ without terminator keeps its neighbour", in: unb + "UNZ+0+R1\nUNA:+.? 'UNB+UNOA:3+A+B+260301:1200+R2'UNZ+0+R2'", ics: 2, segments: 4, rules: []string{"EDI-NO-TERMINATOR"}},
+	{name: "UNH without terminator is its own fault", in: unb + "UNH+1+ORDERS:D:96A:UN\nUNT+2+1'UNH+2+ORDERS:D:96A:UN'UNT+2+2'UNZ+2+R1'", ics: 1, msgs: 2, segments: 6, rules: []string{"EDI-NO-TERMINATOR"}},
+	{name: "wrapped lines", in: wrap(one("FTX+AAI+++WHY??'"+body, 9), 27), ics: 1, msgs: 1, segments: 11, rules: []string{"EDI-WRAPPED"}},
+	{name: "nested interchanges", in: unb + unb + unb + "UNZ+0+R1'", ics: 3, segments: 4, rules: []string{"EDI-NO-TRAILER", "w:EDI-UNB-DUPLICATE", "EDI-NO-TRAILER", "w:EDI-UNB-DUPLICATE"}},
+	{name: "syntax version that is no number", in: "UNB+UNOA:x+A+B+260301:1200+X'UNZ+0+X'", ics: 1, segments: 2, version: "UNOA:x"},
 	{name: "empty file", in: "", ics: 0},
 	{name: "blank file", in: "\r\n \r\n", ics: 0},
 	{name: "a UNA alone", in: "UNA:+.? '", ics: 1, segments: 0, rules: []string{"EDI-DATA-OUTSIDE"}},
@@ -366,7 +389,95 @@ func FuzzEDIFACT(f *testing.F) {
 		if diff := cmp.Diff(scantest.Dump(events, err), scantest.Dump(scantest.Collect(NewSplitter(halves, l)))); diff != "" {
 			t.Errorf("the input in two halves reads otherwise:\n%s", diff)
 		}
+		seed := uint64(len(data))
+		for _, c := range data {
+			seed = seed*31 + uint64(c)
+		}
+		scantest.Ragged(t, data, seed, func(r io.Reader) edi.Splitter { return NewSplitter(r, l) })
+		scantest.Identity(t, data, func(r io.Reader, visit func(*scan.Visit)) (bool, error) { return Walk(r, l, visit) })
 	})
+}
+
+// TestIdentity writes every case again from its tokens.
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	for _, c := range cases {
+		scantest.Identity(t, []byte(c.in), func(r io.Reader, visit func(*scan.Visit)) (bool, error) { return Walk(r, Limits{}, visit) })
+		scantest.Ragged(t, []byte(c.in), 1, open)
+	}
+}
+
+// endless repeats a piece of content and counts what was taken of it.
+type endless struct {
+	head  string
+	piece []byte
+	left  int64
+	taken int64
+}
+
+func (e *endless) Read(b []byte) (int, error) {
+	if len(e.head) > 0 {
+		n := copy(b, e.head)
+		e.head = e.head[n:]
+		return n, nil
+	}
+	if e.left <= 0 {
+		return 0, io.EOF
+	}
+	n := 0
+	for n < len(b) && e.left > 0 {
+		k := copy(b[n:min(int64(len(b)), int64(n)+e.left)], e.piece)
+		n += k
+		e.left -= int64(k)
+	}
+	e.taken += int64(n)
+	return n, nil
+}
+
+// TestHostile reads what is no interchange, or one that never ends: one clear answer, and no more
+// work than the limits allow.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	const gigabyte = 1 << 30
+	for _, c := range []struct {
+		name, head, piece string
+		rule              string // of the first finding; empty: a limit
+	}{
+		{"a segment of a gigabyte", unb + "UNH+1+ORDERS:D:96A:UN'FTX+AAI+++", "A", ""},
+		{"released for ever", unb + "FTX+", "??", ""},
+		{"NUL bytes", "", "\x00", ""},
+		{"text without an end", "", "Dear partner, please find our order. ", ""},
+		{"XML", "<?xml version=\"1.0\"?>", "<a>b</a>", ""},
+		{"wrong delimiters", "UNA;*.? ~UNB+UNOA:3+A+B", "+1+2:3", ""},
+		{"NUL bytes in lines", "", "\x00\x00\x00\r\n", ""},
+		{"lines of text in quotes", "", "it's ", "EDI-DATA-OUTSIDE"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := &endless{head: c.head, piece: bytes.Repeat([]byte(c.piece), 1+(1<<14)/len(c.piece)), left: gigabyte}
+			if c.rule != "" {
+				r.left = 1 << 20
+			}
+			events, err := scantest.Collect(open(r))
+			var limit *edi.LimitError
+			if c.rule == "" {
+				if !errors.As(err, &limit) || limit.Limit != "max_segment_bytes" || limit.Offset > 4096 {
+					t.Fatalf("got %v", err)
+				}
+				if most := int64(8 << 20); r.taken > most {
+					t.Errorf("read %d bytes before it gave up", r.taken)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			rules := scantest.Rules(events)
+			if len(rules) == 0 || rules[0] != c.rule || len(rules) > 3 {
+				t.Errorf("findings %v", rules)
+			}
+		})
+	}
 }
 
 // BenchmarkSplit splits interchanges of many small messages and of messages of about 10 kB.

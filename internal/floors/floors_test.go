@@ -40,6 +40,8 @@ var floorOf = map[string]int{
 	"internal/cms":          0,
 	"internal/as2":          0,
 	"internal/edi/scan":     0,
+	"internal/edi/charset":  0,
+	"internal/inspect":      1,
 	"migrations":            1,
 }
 

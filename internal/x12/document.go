@@ -48,9 +48,17 @@ func (s *splitter) look(raw []byte) {
 		doc.Date = s.text(n.date)
 		doc.OrderNo = s.text(n.order)
 	case 'P':
+		if s.is(raw, "PO1") { // the header is over
+			s.looking = false
+			return
+		}
 		if doc.OrderNo == "" && s.is(raw, "PRF") {
 			s.f.Reset(raw, s.d)
 			doc.OrderNo = s.text(1)
+		}
+	case 'I':
+		if s.is(raw, "IT1") {
+			s.looking = false
 		}
 	case 'N':
 		if doc.Buyer == "" && s.is(raw, "N1") {

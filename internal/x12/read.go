@@ -10,6 +10,9 @@ import (
 	"github.com/edihub/edihub/internal/edi/scan"
 )
 
+// plain are the segments that open, close and carry nothing special.
+var plain = scan.NewPlain("SGIB", "TESID")
+
 // step reads one segment, or opens or ends an interchange.
 func (s *splitter) step() error {
 	if !s.books.Open() {
@@ -29,9 +32,15 @@ func (s *splitter) step() error {
 		case header:
 			return s.begin()
 		case !s.books.Open():
-			if err := s.beginHeadless(); err != nil {
+			if err := s.beginHeadless(); err != nil || !s.books.Open() {
 				return err
 			}
+		}
+	}
+	if s.books.MessageOpen() && !s.looking && !s.wrapped && s.visit == nil {
+		if n, end := s.sc.SkipPlain(plain, s.books.Room()); n > 0 {
+			s.books.Plain(n, end)
+			return nil
 		}
 	}
 	seg, err := s.sc.Next()
@@ -129,7 +138,7 @@ func (s *splitter) readISA() isa {
 	h.d.Component = b[end-2]
 	h.d.Segment = b[end-1]
 	for i, v := range bytes.SplitN(h.raw[:end-1], h.raw[3:4], 17)[1:] {
-		h.fields[i] = string(v)
+		h.fields[i] = string(scan.Unwrap(v))
 	}
 	s.sc.Discard(int64(end))
 	h.checkDelimiters(at)
@@ -214,7 +223,11 @@ func (s *splitter) begin() error {
 		Header:     h.raw,
 	}
 	found := append(s.before(offset), h.reasons...)
+	wrapped := scan.Wrapped("ISA", h.raw[:len(h.raw)-1], offset)
+	s.wrapped = len(wrapped) > 0
+	found = append(found, wrapped...)
 	segments := 1
+	var isx *scan.Segment
 	at := scan.At{Offset: offset, End: s.sc.Offset()}
 	// X12.5 ISX: from 007040 on it may follow the ISA; ISX01 is the release character.
 	if head := s.sc.Head(); ic.Version >= "00704" && len(head) > 4 && string(head[:3]) == "ISX" && head[3] == s.d.Element {
@@ -228,8 +241,13 @@ func (s *splitter) begin() error {
 		}
 		segments++
 		at.End = seg.End
+		isx = seg
 	}
 	ic.Delimiters = s.d
+	s.showHeader(h.raw, offset)
+	if isx != nil {
+		s.show(isx, 0)
+	}
 	if err := s.books.OpenInterchange(ic, at, false, found...); err != nil {
 		return err
 	}
@@ -255,6 +273,20 @@ func (s *splitter) before(at int64) []edi.Finding {
 	return found
 }
 
+// lookAhead is how many bytes of a text are searched for an interchange behind it.
+const lookAhead = 4096
+
+// ahead is the distance to an interchange that begins behind a text which is no set; 0 when there
+// is none.
+func (s *splitter) ahead() int {
+	text := s.sc.Peek(lookAhead)
+	n := Find(text)
+	if n <= 0 || bytes.Contains(text[:n], []byte{'S', 'T', s.d.Element}) {
+		return 0
+	}
+	return n
+}
+
 // beginHeadless opens an interchange without header over what stands outside any.
 func (s *splitter) beginHeadless() error {
 	at := s.sc.Offset()
@@ -262,6 +294,15 @@ func (s *splitter) beginHeadless() error {
 		Rule: "EDI-DATA-OUTSIDE", Severity: edi.Fatal, Position: edi.Position{Offset: at},
 		Message: "the data here stands outside an interchange; put it between an ISA and its IEA or remove it",
 	})
+	if n := s.ahead(); n > 0 {
+		s.sc.Discard(int64(n))
+		end := scan.At{Offset: at, End: s.sc.Offset()}
+		if err := s.books.OpenInterchange(edi.Interchange{Standard: edi.X12, Offset: at, Delimiters: s.d}, end, true, found...); err != nil {
+			return err
+		}
+		s.books.CutInterchange("ISA", end)
+		return nil
+	}
 	s.d.Release, s.d.Repetition = 0, 0
 	s.sc.SetDelimiters(s.d)
 	return s.books.OpenInterchange(edi.Interchange{Standard: edi.X12, Offset: at, Delimiters: s.d}, scan.At{Offset: at, End: at}, true, found...)
@@ -312,8 +353,37 @@ func (s *splitter) segment(seg *scan.Segment) error {
 		}
 		return nil
 	}
-	if !seg.Terminated {
+	if s.wrapped {
+		raw = scan.Unwrap(raw)
+	}
+	cut := s.glued(seg)
+	if cut > 0 {
+		s.sc.Cut(cut)
+		raw, at.End = seg.Raw, seg.End
+	} else if !seg.Terminated {
 		s.books.Unterminated(s.tag(raw), at)
+	}
+	if s.visit != nil {
+		s.show(seg, s.depth(raw))
+	}
+	if cut == 0 {
+		return s.book(seg, raw, at)
+	}
+	opens := s.is(raw, "ST") || s.is(raw, "GS")
+	if !opens {
+		s.books.NoTerminator(s.tag(raw), at, false)
+	}
+	err := s.book(seg, raw, at)
+	if opens {
+		s.books.NoTerminator(s.tag(raw), at, true)
+	}
+	return err
+}
+
+// book books a segment by its tag; raw is the segment without line breaks where it is wrapped.
+func (s *splitter) book(seg *scan.Segment, raw []byte, at scan.At) error {
+	if len(raw) == 0 {
+		return s.data(seg, at)
 	}
 	switch raw[0] {
 	case 'S':
@@ -344,6 +414,48 @@ func (s *splitter) segment(seg *scan.Segment) error {
 		}
 	}
 	return s.data(seg, at)
+}
+
+// service reports whether a segment opens or closes something.
+func (s *splitter) service(raw []byte) bool {
+	for _, tag := range [...]string{"ST", "SE", "GS", "GE", "IEA"} {
+		if s.is(raw, tag) {
+			return true
+		}
+	}
+	return false
+}
+
+// depth is how deep a segment stands.
+func (s *splitter) depth(raw []byte) int {
+	switch {
+	case s.is(raw, "IEA"):
+		return 0
+	case s.is(raw, "GS"), s.is(raw, "GE"):
+		return 1
+	case s.is(raw, "ST"), s.is(raw, "SE"):
+		return 2
+	}
+	return s.books.Depth()
+}
+
+// glued returns the length of a service segment that ends at a line break behind which another
+// service segment stands: its terminator is missing. 0 means that it is whole. Without this the
+// neighbour of a set with such a trailer would be lost.
+func (s *splitter) glued(seg *scan.Segment) int {
+	raw := seg.Raw
+	if c := raw[0]; c != 'S' && c != 'G' && c != 'I' || seg.Binary > 0 || !s.service(raw) {
+		return 0
+	}
+	i := bytes.IndexAny(raw, "\r\n")
+	if i < 0 || s.wrapped {
+		return 0
+	}
+	rest := bytes.TrimLeft(raw[i:], "\r\n\t ")
+	if s.service(rest) && len(rest) > 3 || len(rest) > 3 && string(rest[:3]) == "ISA" && plausible(rest[3]) {
+		return i
+	}
+	return 0
 }
 
 // tag is the tag of a segment, for a report.

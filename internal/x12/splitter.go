@@ -5,6 +5,7 @@ package x12
 
 import (
 	"bytes"
+	"errors"
 	"io"
 
 	"github.com/edihub/edihub/internal/edi"
@@ -54,6 +55,9 @@ type splitter struct {
 	indented bool
 	empty    int64 // place of the first segment without a tag, plus one
 	looking  bool  // the open set may still tell what it is called
+	wrapped  bool  // line breaks stand inside of segments
+
+	visit func(*scan.Visit) // nil, or told of each segment
 }
 
 // NewSplitter returns a splitter over r. Content that stands outside an interchange comes as an
@@ -66,6 +70,61 @@ func NewSplitter(r io.Reader, l Limits) edi.Splitter {
 			Open: "ISA", Close: "IEA", GroupOpen: "GS", GroupClose: "GE", MsgOpen: "ST", MsgClose: "SE", GroupsRequired: true,
 		}, l),
 		d: edi.Delimiters{Element: '*', Component: '>', Segment: '~'},
+	}
+}
+
+// Walk reads a file as a splitter does and calls visit for each segment. It
+// reports whether all envelopes are good. Its error is that of a failed read, or *edi.LimitError.
+func Walk(r io.Reader, l Limits, visit func(*scan.Visit)) (good bool, err error) {
+	s, _ := NewSplitter(r, l).(*splitter)
+	s.visit = visit
+	good = true
+	for {
+		ev, err := s.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return good, nil
+		case err != nil:
+			return false, err
+		case ev.Kind == edi.MessageEnd:
+			good = good && !edi.HasFatal(ev.Message.Findings)
+		case ev.Kind == edi.GroupEnd:
+			good = good && !edi.HasFatal(ev.Group.Findings)
+		case ev.Kind == edi.InterchangeEnd:
+			good = good && !edi.HasFatal(ev.Interchange.Findings)
+		}
+	}
+}
+
+// show tells a visitor of a segment.
+func (s *splitter) show(seg *scan.Segment, depth int) {
+	if s.visit != nil {
+		s.visit(&scan.Visit{
+			Raw: seg.Raw, Offset: seg.Offset, End: seg.End, Terminated: seg.Terminated, Binary: seg.Binary, Depth: depth, Delimiters: s.d,
+		})
+	}
+}
+
+// showHeader tells a visitor of an ISA, which need not be whole.
+func (s *splitter) showHeader(b []byte, offset int64) {
+	seg := scan.Segment{Raw: b, Offset: offset, End: offset + int64(len(b))}
+	if n := len(b) - 1; b[n] == s.d.Segment {
+		seg.Raw, seg.Terminated = b[:n], true
+	}
+	s.show(&seg, 0)
+}
+
+// Find returns the place of the first ISA of fixed width in data; -1 when there is none.
+func Find(data []byte) int {
+	for i := 0; ; i++ {
+		j := bytes.Index(data[i:], []byte("ISA"))
+		if j < 0 {
+			return -1
+		}
+		i += j
+		if len(data)-i > 3 && plausible(data[i+3]) && fixedWidth(data[i:]) {
+			return i
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/edihub/edihub/internal/edi"
+	"github.com/edihub/edihub/internal/edi/scan"
 	"github.com/edihub/edihub/internal/edi/scan/scantest"
 )
 
@@ -76,8 +77,8 @@ var cases = []struct {
 	{name: "no GE", in: strings.Replace(whole, "GE*1*7~", "", 1), ics: 1, groups: 1, sets: 1, segments: 7, rules: []string{"EDI-GE-MISSING"}},
 	{name: "no SE", in: isa00401 + gs + "ST*850*0001~BEG*00~" + tail, ics: 1, groups: 1, sets: 1, segments: 6, rules: []string{"EDI-SE-MISSING"}},
 	{name: "set cut off by the next", in: isa00401 + gs + "ST*850*0009~BEG*00~" + set + "GE*2*7~IEA*1*000000001~", ics: 1, groups: 1, sets: 2, segments: 10, rules: []string{"EDI-SE-MISSING"}},
-	{name: "group cut off by the next", in: isa00401 + gs + set + gs + set + "GE*1*7~IEA*2*000000001~", ics: 1, groups: 2, sets: 2, segments: 13, rules: []string{"EDI-GE-MISSING"}},
-	{name: "interchange cut off by one with other delimiters", in: isa00401 + gs + set + strings.NewReplacer("*", "|", "~", "!").Replace(whole), ics: 2, groups: 2, sets: 2, segments: 14, rules: []string{"EDI-GE-MISSING", "EDI-NO-TRAILER"}},
+	{name: "group cut off by the next", in: isa00401 + gs + set + gs + set + "GE*1*7~IEA*2*000000001~", ics: 1, groups: 2, sets: 2, segments: 13, rules: []string{"EDI-GE-MISSING", "w:EDI-GS-DUPLICATE"}},
+	{name: "interchange cut off by one with other delimiters", in: isa00401 + gs + set + strings.NewReplacer("*", "|", "~", "!").Replace(whole), ics: 2, groups: 2, sets: 2, segments: 14, rules: []string{"EDI-GE-MISSING", "EDI-NO-TRAILER", "w:EDI-ISA-DUPLICATE"}},
 	{name: "GE without GS", in: isa00401 + "GE*1*7~IEA*0*000000001~", ics: 1, segments: 3, rules: []string{"EDI-GE-STRAY"}},
 	{name: "SE without ST", in: isa00401 + gs + "SE*1*1~GE*0*7~IEA*1*000000001~", ics: 1, groups: 1, segments: 5, rules: []string{"EDI-SE-STRAY"}},
 	{name: "set outside a group", in: isa00401 + set + "IEA*0*000000001~", ics: 1, sets: 1, segments: 6, rules: []string{"EDI-ST-OUTSIDE-GROUP"}},
@@ -88,6 +89,12 @@ var cases = []struct {
 	{name: "padding behind an interchange", in: whole + "\n\x00\x1a", ics: 1, groups: 1, sets: 1, segments: 8, rules: []string{"w:EDI-PADDING"}},
 	{name: "byte order mark, blanks, indentation", in: "\xef\xbb\xbf\n" + strings.ReplaceAll(whole, "~", "~\r\n\t "), ics: 1, groups: 1, sets: 1, segments: 8, rules: []string{"w:EDI-BOM", "w:EDI-LEADING-SPACE", "w:EDI-INDENT"}},
 	{name: "empty segments", in: strings.Replace(whole, "~BEG", "~~BEG", 1), ics: 1, groups: 1, sets: 1, segments: 8, rules: []string{"w:EDI-EMPTY-SEGMENT"}},
+	{name: "control number of a set twice", in: isa00401 + gs + set + set + "GE*2*7~IEA*1*000000001~", ics: 1, groups: 1, sets: 2, segments: 12, rules: []string{"w:EDI-ST-DUPLICATE"}},
+	{name: "wrapped at 80 columns", in: whole[:80] + "\r\n" + whole[80:160] + "\r\n" + whole[160:], ics: 1, groups: 1, sets: 1, segments: 8, rules: []string{"EDI-ISA-WIDTH", "EDI-WRAPPED"}, control: "000000001"},
+	{name: "text before an interchange", in: "Dear partner,\nit's our order:\n" + whole, ics: 2, groups: 1, sets: 1, segments: 8, rules: []string{"EDI-DATA-OUTSIDE"}},
+	{name: "text between interchanges", in: whole + "\n--- next ~ one ---\n" + strings.ReplaceAll(whole, "000000001", "000000002"), ics: 3, groups: 2, sets: 2, segments: 16, rules: []string{"EDI-DATA-OUTSIDE"}},
+	{name: "SE without terminator keeps its neighbour", in: isa00401 + gs + "ST*850*1~SE*2*1\nST*850*2~SE*2*2~GE*2*7~IEA*1*000000001~", ics: 1, groups: 1, sets: 2, segments: 8, rules: []string{"EDI-NO-TERMINATOR"}},
+	{name: "IEA without terminator keeps its neighbour", in: strings.TrimSuffix(whole, "~") + "\r\n" + strings.ReplaceAll(whole, "000000001", "000000002"), ics: 2, groups: 2, sets: 2, segments: 16, rules: []string{"EDI-NO-TERMINATOR"}},
 	{name: "empty file", in: ""},
 }
 
@@ -258,7 +265,93 @@ func FuzzX12(f *testing.F) {
 		if diff := cmp.Diff(scantest.Dump(events, err), scantest.Dump(scantest.Collect(NewSplitter(halves, l)))); diff != "" {
 			t.Errorf("the input in two halves reads otherwise:\n%s", diff)
 		}
+		seed := uint64(len(data))
+		for _, c := range data {
+			seed = seed*31 + uint64(c)
+		}
+		scantest.Ragged(t, data, seed, func(r io.Reader) edi.Splitter { return NewSplitter(r, l) })
+		scantest.Identity(t, data, func(r io.Reader, visit func(*scan.Visit)) (bool, error) { return Walk(r, l, visit) })
 	})
+}
+
+// TestIdentity writes every case again from its tokens.
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	for _, c := range cases {
+		scantest.Identity(t, []byte(c.in), func(r io.Reader, visit func(*scan.Visit)) (bool, error) { return Walk(r, Limits{}, visit) })
+		scantest.Ragged(t, []byte(c.in), 1, open)
+	}
+}
+
+// endless repeats a piece of content and counts what was taken of it.
+type endless struct {
+	head  string
+	piece []byte
+	left  int64
+	taken int64
+}
+
+func (e *endless) Read(b []byte) (int, error) {
+	if len(e.head) > 0 {
+		n := copy(b, e.head)
+		e.head = e.head[n:]
+		return n, nil
+	}
+	if e.left <= 0 {
+		return 0, io.EOF
+	}
+	n := 0
+	for n < len(b) && e.left > 0 {
+		k := copy(b[n:min(int64(len(b)), int64(n)+e.left)], e.piece)
+		n += k
+		e.left -= int64(k)
+	}
+	e.taken += int64(n)
+	return n, nil
+}
+
+// TestHostile reads what is no interchange, or one that never ends: one clear answer, and no more
+// work than the limits allow.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	const gigabyte = 1 << 30
+	for _, c := range []struct {
+		name, head, piece string
+		rule              string // of the first finding; empty: a limit
+	}{
+		{"a segment of a gigabyte", isa00401 + gs + "ST*850*0001~REF*IA*", "A", ""},
+		{"NUL bytes", "", "\x00", ""},
+		{"text without an end", "", "Dear partner, please find our order. ", ""},
+		{"XML", "<?xml version=\"1.0\"?>", "<a>b</a>", ""},
+		{"wrong terminator", strings.Replace(isa00401, ">~", ">!", 1), "GS*PO~ST*850~", ""},
+		{"lines of text", "", "about ~ 5 lines\n", "EDI-DATA-OUTSIDE"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := &endless{head: c.head, piece: bytes.Repeat([]byte(c.piece), 1+(1<<14)/len(c.piece)), left: gigabyte}
+			if c.rule != "" {
+				r.left = 1 << 20
+			}
+			events, err := scantest.Collect(open(r))
+			var limit *edi.LimitError
+			if c.rule == "" {
+				if !errors.As(err, &limit) || limit.Limit != "max_segment_bytes" || limit.Offset > 4096 {
+					t.Fatalf("got %v", err)
+				}
+				if most := int64(8 << 20); r.taken > most {
+					t.Errorf("read %d bytes before it gave up", r.taken)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			rules := scantest.Rules(events)
+			if len(rules) == 0 || rules[0] != c.rule || len(rules) > 3 {
+				t.Errorf("findings %v", rules)
+			}
+		})
+	}
 }
 
 // BenchmarkSplit splits an interchange of sets of about 10 kB.

@@ -3,6 +3,7 @@ package x12
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -65,7 +66,7 @@ func reread(t *testing.T, o EnvelopeOptions, env Envelope) {
 	for i, g := range o.Groups {
 		out.Write(env.Groups[i].Open)
 		for range g.Sets {
-			out.WriteString(strings.NewReplacer("*", string([]byte{d.Element}), "~", string([]byte{d.Segment})).Replace("ST*850*0001~SE*2*0001~\r\n"))
+			out.WriteString(strings.NewReplacer("*", string([]byte{d.Element}), "~", string([]byte{d.Segment})).Replace(fmt.Sprintf("ST*850*%04d~SE*2*%04[1]d~\r\n", sets)))
 			sets++
 		}
 		out.Write(env.Groups[i].Close)

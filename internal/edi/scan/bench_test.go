@@ -2,12 +2,16 @@ package scan
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/edihub/edihub/internal/edi"
 )
@@ -144,8 +148,30 @@ func tokenise(tb testing.TB, data []byte, d edi.Delimiters) int {
 	}
 }
 
+// best is the best of the runs of one thing that is measured, in processor time, which says
+// more than a clock on a machine that does other work too.
+type best time.Duration
+
+func (m *best) run(f func()) {
+	begin := processorTime()
+	f()
+	*m = min(*m, best(processorTime()-begin))
+}
+
+func processorTime() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts); err != nil {
+		panic(err)
+	}
+	return time.Duration(ts.Nano())
+}
+
+func (m best) mbPerSecond(n int) float64 { return float64(n) / time.Duration(m).Seconds() / 1e6 }
+
 // BenchmarkTokenise reports the speed of segments and tokens together over 52 MB, the best of
-// the runs, and its ratio to the best of the reference, measured in turn with it.
+// the runs, beside three references that are measured in turn with it: a plain splitter that
+// checks nothing, counting the terminators (what memory and vector units allow), and
+// encoding/json over an eighth of the bytes as an array of segments.
 func BenchmarkTokenise(b *testing.B) {
 	const size = 52 << 20
 	for _, c := range []struct {
@@ -155,28 +181,38 @@ func BenchmarkTokenise(b *testing.B) {
 	}{{"INVOIC", benchInvoic, edifactDelimiters}, {"850", bench850, x12Delimiters}} {
 		b.Run(c.name, func(b *testing.B) {
 			data := c.make(size)
+			text, err := json.Marshal(strings.Split(string(data[:size/8]), string([]byte{c.d.Segment})))
+			if err != nil {
+				b.Fatal(err)
+			}
 			spans := make([]Token, 4096)
-			segments := bytes.Count(data, []byte{c.d.Segment})
+			segments := 0
+			mine, plain, count, valid := best(1<<62), best(1<<62), best(1<<62), best(1<<62)
 			b.SetBytes(int64(len(data)))
 			b.ReportAllocs()
 			b.ResetTimer()
-			mine, ref := time.Duration(1<<62), time.Duration(1<<62)
 			for range b.N {
-				begin := time.Now()
-				tokenise(b, data, c.d)
-				mine = min(mine, time.Since(begin))
+				mine.run(func() { tokenise(b, data, c.d) })
 				b.StopTimer()
-				begin = time.Now()
-				if reference(data, c.d, spans) == 0 {
-					b.Fatal("no spans")
-				}
-				ref = min(ref, time.Since(begin))
+				plain.run(func() {
+					if reference(data, c.d, spans) == 0 {
+						b.Fatal("no spans")
+					}
+				})
+				count.run(func() { segments = bytes.Count(data, []byte{c.d.Segment}) })
+				valid.run(func() {
+					if !json.Valid(text) {
+						b.Fatal("no JSON")
+					}
+				})
 				b.StartTimer()
 			}
 			b.StopTimer()
-			b.ReportMetric(float64(len(data))/mine.Seconds()/1e6, "best-MB/s")
-			b.ReportMetric(float64(len(data))/ref.Seconds()/1e6, "reference-best-MB/s")
-			b.ReportMetric(ref.Seconds()/mine.Seconds(), "x-reference")
+			b.ReportMetric(mine.mbPerSecond(len(data)), "best-MB/s")
+			b.ReportMetric(plain.mbPerSecond(len(data)), "plain-MB/s")
+			b.ReportMetric(count.mbPerSecond(len(data)), "count-MB/s")
+			b.ReportMetric(valid.mbPerSecond(len(text)), "json-MB/s")
+			b.ReportMetric(float64(plain)/float64(mine), "x-plain")
 			b.ReportMetric(float64(len(data))/float64(segments), "B/segment")
 		})
 	}

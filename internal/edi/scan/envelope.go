@@ -2,6 +2,7 @@ package scan
 
 import (
 	"bytes"
+	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,6 +55,8 @@ type Books struct {
 	object   int64 // its length
 	msg      edi.Message
 	msgFound collector
+
+	icRefs, groupRefs, msgRefs seen // references of the file, of the interchange, and of its messages
 }
 
 // NewBooks returns empty books.
@@ -114,6 +117,17 @@ func (b *Books) Segment(at At) error {
 	return b.limit("max_segments", b.ic.Segments, b.l.MaxSegments, at)
 }
 
+// Room is how many more segments the open interchange may have.
+func (b *Books) Room() int { return max(b.l.MaxSegments-b.ic.Segments, 0) }
+
+// Plain counts n segments of the open message that were passed unseen; end is the place behind
+// the last one. There must be Room for them.
+func (b *Books) Plain(n int, end int64) {
+	b.ic.Segments += n
+	b.msg.Segments += n
+	b.last = end
+}
+
 // OpenInterchange opens an interchange whose header (UNB, ISA) stands at `at`. headless says
 // that there was no header.
 func (b *Books) OpenInterchange(ic edi.Interchange, at At, headless bool, found ...edi.Finding) error {
@@ -124,6 +138,10 @@ func (b *Books) OpenInterchange(ic edi.Interchange, at At, headless bool, found 
 	b.open, b.headless, b.ic = true, headless, ic
 	b.icFound = collector{max: b.l.MaxFindings}
 	b.icFound.add(found...)
+	b.groupRefs, b.msgRefs = seen{}, seen{}
+	if !headless && b.icRefs.again(ic.Sender.Qualifier, ic.Sender.ID, ic.Receiver.Qualifier, ic.Receiver.ID, ic.ControlRef) {
+		b.icFound.add(b.repeated(b.names.Open, ic.ControlRef, at, 0, "an interchange of this file between the same parties"))
+	}
 	b.last = at.End
 	if !headless {
 		b.ic.Segments = 1
@@ -149,6 +167,9 @@ func (b *Books) OpenGroup(g edi.Group, at At, found ...edi.Finding) error {
 	b.groupOpen, b.group = true, g
 	b.groupFound = collector{max: b.l.MaxFindings}
 	b.groupFound.add(found...)
+	if b.groupRefs.again(g.FunctionID, g.ControlRef) {
+		b.groupFound.add(b.repeated(b.names.GroupOpen, g.ControlRef, at, 0, "a group of this interchange"))
+	}
 	if !b.names.GroupsRequired && b.ic.Groups == 1 && b.ic.Messages > 0 {
 		b.groupFound.add(edi.Finding{
 			Rule: "EDI-" + b.names.GroupOpen + "-MIXED", Severity: edi.Fatal, Segment: b.names.GroupOpen,
@@ -186,6 +207,9 @@ func (b *Books) OpenMessage(m edi.Message, at At) error {
 			Position: edi.Position{Segment: 1, Offset: at.Offset},
 			Message:  "the message stands outside a functional group; put it between " + b.names.GroupOpen + " and " + b.names.GroupClose,
 		})
+	}
+	if b.msgRefs.again(strconv.Itoa(m.Group), m.Ref) {
+		b.msgFound.add(b.repeated(b.names.MsgOpen, m.Ref, at, 1, "a message before it"))
 	}
 	b.msgOpen, b.pack, b.msg = true, false, m
 	return nil
@@ -229,6 +253,28 @@ func (b *Books) Add(f edi.Finding) {
 	}
 }
 
+// NoTerminator records that a line break stands where the terminator of a segment should be.
+// counted says that the segment opened what it stands in.
+func (b *Books) NoTerminator(tag string, at At, counted bool) {
+	f := edi.Finding{
+		Rule: "EDI-NO-TERMINATOR", Severity: edi.Fatal, Segment: tag, Position: edi.Position{Offset: at.End},
+		Message: "a line break and another segment stand where the terminator of " + tag + " should be; end each segment with the terminator",
+	}
+	if b.msgOpen && !counted {
+		f.Position.Segment = b.msg.Segments + 1
+	}
+	b.Add(f)
+}
+
+// repeated is the remark on a reference that came before. It is a warning: whether a repeat is
+// refused is the agreement's affair, and references are remembered in bounded number.
+func (b *Books) repeated(tag, ref string, at At, segment int, where string) edi.Finding {
+	return edi.Finding{
+		Rule: "EDI-" + tag + "-DUPLICATE", Severity: edi.Warning, Segment: tag, Position: edi.Position{Segment: segment, Offset: at.Offset},
+		Actual: clip([]byte(ref)), Message: "the reference in " + tag + " is that of " + where + " too; give each one a reference of its own",
+	}
+}
+
 // Unterminated records that the input ended inside the segment that comes next.
 func (b *Books) Unterminated(tag string, at At) {
 	f := edi.Finding{
@@ -248,6 +294,29 @@ func (b *Books) BadLength(tag string, seg *Segment) {
 		Position: edi.Position{Element: seg.BinaryElement, Offset: seg.Offset},
 		Message:  "the length of the binary data is not usable: " + string(seg.BinaryError) + "; write the exact number of its bytes",
 	})
+}
+
+// Wrapped is the remark on a header (without terminator) with a line break inside, nothing where it has none: a mail
+// program or a mainframe has broken the lines. The envelope is read as it was meant, and the
+// finding is fatal: messages are forwarded unchanged, and nobody can tell which breaks are data.
+func Wrapped(tag string, raw []byte, at int64) []edi.Finding {
+	i := bytes.IndexAny(raw, "\r\n")
+	if i < 0 {
+		return nil
+	}
+	return []edi.Finding{{
+		Rule: "EDI-WRAPPED", Severity: edi.Fatal, Segment: tag, Position: edi.Position{Offset: at + int64(i)},
+		Message: "a line break stands inside the " + tag + ", as if something had wrapped the lines, and values would be delivered with such breaks in them; send the file without wrapping",
+	}}
+}
+
+// Unwrap returns a segment without line breaks, for the booking of a wrapped interchange: a break
+// may stand inside a tag or a count.
+func Unwrap(raw []byte) []byte {
+	if bytes.IndexAny(raw, "\r\n") < 0 {
+		return raw
+	}
+	return bytes.ReplaceAll(bytes.ReplaceAll(raw, []byte("\r"), nil), []byte("\n"), nil)
 }
 
 // Outside records a segment that belongs to no message.
@@ -449,6 +518,32 @@ func clip(b []byte) string {
 // Clip returns a value for a report: at most 80 bytes of it.
 func Clip(b []byte) string { return clip(b) }
 
+// maxSeen is how many references are remembered.
+const maxSeen = 100_000
+
+// seen remembers references by their hash. An accidental meeting of two hashes costs a warning.
+type seen struct{ hashes map[uint64]struct{} }
+
+// again reports whether the same values came before.
+func (s *seen) again(values ...string) bool {
+	h := fnv.New64a()
+	for _, v := range values {
+		_, _ = h.Write([]byte(strings.TrimRight(v, " "))) // a hash takes everything
+		_, _ = h.Write([]byte{0})
+	}
+	sum := h.Sum64()
+	if _, ok := s.hashes[sum]; ok {
+		return true
+	}
+	if s.hashes == nil {
+		s.hashes = map[uint64]struct{}{}
+	}
+	if len(s.hashes) < maxSeen {
+		s.hashes[sum] = struct{}{}
+	}
+	return false
+}
+
 // collector keeps a bounded list of findings.
 type collector struct {
 	list    []edi.Finding
@@ -482,4 +577,27 @@ func (c *collector) take() []edi.Finding {
 		c.list = append(c.list, f)
 	}
 	return c.list
+}
+
+// Visit is one segment as a reader meets it, for those who show or copy a file. Raw is valid
+// until the visit ends.
+type Visit struct {
+	Raw        []byte // without terminator; of a binary segment the part before the data
+	Offset     int64
+	End        int64 // place after the terminator
+	Terminated bool
+	Binary     int64 // bytes of binary data inside the segment or, with UNO, behind it
+	Depth      int   // 0 for the envelope, 1 inside it, 2 inside a group; one more inside a message
+	Delimiters edi.Delimiters
+}
+
+// Depth is how deep the next data segment stands.
+func (b *Books) Depth() int {
+	n := 0
+	for _, open := range []bool{b.open, b.groupOpen, b.msgOpen} {
+		if open {
+			n++
+		}
+	}
+	return n
 }

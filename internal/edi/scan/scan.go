@@ -119,8 +119,10 @@ type Scanner struct {
 	binary     Binary
 	delim      edi.Delimiters
 	seg        Segment
-	indented   bool // blanks or tabs stand before the next segment
-	class      [256]uint8
+	indented   bool   // blanks or tabs stand before the next segment
+	special    bool   // seg may hold more than its bytes and place
+	oddSpace   bool   // white space is a repetition separator or release character
+	batch      *batch // nil until tokens are asked for
 	tokens     []Token
 }
 
@@ -134,7 +136,11 @@ func New(r io.Reader, base int64, l Limits, binary Binary) *Scanner {
 // SetDelimiters sets the delimiters for the segments to come.
 func (s *Scanner) SetDelimiters(d edi.Delimiters) {
 	s.delim = d
-	s.class = classes(d)
+	if s.batch != nil {
+		s.batch.class, s.batch.needles = classes(d), newNeedles(d)
+	}
+	s.oddSpace = isBlank(d.Repetition) || isBlank(d.Release)
+	s.forget()
 }
 
 // Offset is the place of the next unread byte.
@@ -156,13 +162,14 @@ func (s *Scanner) fill(n int) bool {
 		s.base += int64(s.pos)
 		s.end -= s.pos
 		s.pos = 0
+		s.forget()
 	}
 	if n > len(s.buf) {
-		size := max(2*len(s.buf), initialBuffer)
+		size := max(2*len(s.buf), s.firstBuffer())
 		for size < n {
 			size *= 2
 		}
-		buf := make([]byte, size)
+		buf := make([]byte, size, size+windowBytes)
 		copy(buf, s.buf[:s.end])
 		s.buf = buf
 	}
@@ -185,6 +192,14 @@ func (s *Scanner) fill(n int) bool {
 	return true
 }
 
+// firstBuffer is the size of the first buffer: a small message in memory needs no large one.
+func (s *Scanner) firstBuffer() int {
+	if r, ok := s.r.(interface{ Len() int }); ok && len(s.buf) == 0 {
+		return min(r.Len()+headBytes, initialBuffer)
+	}
+	return initialBuffer
+}
+
 // Peek returns the next n bytes, or fewer where the input ends. They stay unread.
 func (s *Scanner) Peek(n int) []byte {
 	s.fill(n)
@@ -195,6 +210,7 @@ func (s *Scanner) Peek(n int) []byte {
 func (s *Scanner) Discard(n int64) int64 {
 	done := int64(0)
 	s.indented = false
+	s.forget()
 	for done < n {
 		if s.pos == s.end && !s.fill(1) {
 			break
@@ -209,12 +225,10 @@ func (s *Scanner) Discard(n int64) int64 {
 // isSpace reports whether c may be skipped before a segment. A delimiter never is: X12 may use
 // a tab or a line feed as one.
 func (s *Scanner) isSpace(c byte) bool {
-	switch c {
-	case '\r', '\n', ' ', '\t':
-		return c != s.delim.Element && c != s.delim.Component
-	}
-	return false
+	return isBlank(c) && c != s.delim.Element && c != s.delim.Component
 }
+
+func isBlank(c byte) bool { return c == '\r' || c == '\n' || c == ' ' || c == '\t' }
 
 // Head skips white space and returns what is buffered of the next segment and beyond it: at
 // least 160 bytes unless the input ends before, nothing at its end.
@@ -245,6 +259,7 @@ func (s *Scanner) headSlow() []byte {
 // Next returns the next segment. White space before it is skipped. It returns io.EOF at the end
 // of the input, the error of a failed read, or *edi.LimitError where a segment is too long.
 func (s *Scanner) Next() (*Segment, error) {
+	s.forget()
 	head := s.Head()
 	if len(head) == 0 {
 		if s.err != nil {
@@ -253,6 +268,7 @@ func (s *Scanner) Next() (*Segment, error) {
 		return nil, io.EOF
 	}
 	seg := &s.seg
+	s.special = true
 	seg.Offset = s.Offset()
 	seg.Indented, s.indented = s.indented, false
 	seg.Binary, seg.BinaryError, seg.BinaryElement = 0, "", 0
@@ -272,6 +288,71 @@ func (s *Scanner) Next() (*Segment, error) {
 		}
 	}
 	return seg, nil
+}
+
+// Plain says which segments a reader need not see: those whose first two bytes are not both in
+// its sets.
+type Plain struct{ first, second [256]bool }
+
+// NewPlain returns the Plain that keeps the segments whose first byte is in first and whose
+// second is in second.
+func NewPlain(first, second string) *Plain {
+	var p Plain
+	for _, c := range []byte(first) {
+		p.first[c] = true
+	}
+	for _, c := range []byte(second) {
+		p.second[c] = true
+	}
+	return &p
+}
+
+// SkipPlain passes at most n segments that p does not keep, as long as they are buffered as a
+// whole, not empty and not indented. It returns how many there were, and the place behind the
+// last one. The rest is Next's affair, limits included.
+func (s *Scanner) SkipPlain(p *Plain, n int) (int, int64) {
+	count, end := 0, s.pos
+	data, terminator, release := s.buf[:s.end], s.delim.Segment, s.delim.Release
+	if isBlank(terminator) { // white space would hide empty segments
+		return 0, s.base + int64(end)
+	}
+	for pos := end; count < n; count++ {
+		for pos < len(data) && (data[pos] == '\n' || data[pos] == '\r') && s.isSpace(data[pos]) {
+			pos++
+		}
+		if pos+1 >= len(data) || data[pos] <= ' ' || p.first[data[pos]] && p.second[data[pos+1]] {
+			break
+		}
+		i := bytes.IndexByte(data[pos:], terminator)
+		for i > 0 && release != 0 && data[pos+i-1] == release && odd(data[pos:pos+i], release) {
+			j := bytes.IndexByte(data[pos+i+1:], terminator)
+			if i += 1 + j; j < 0 {
+				i = -1
+			}
+		}
+		if i <= 0 || i > s.maxSegment {
+			break
+		}
+		pos += i + 1
+		end = pos
+	}
+	if count > 0 {
+		s.pos = end
+		s.forget()
+	}
+	return count, s.base + int64(end)
+}
+
+// Cut ends the segment that Next returned last after n of its bytes: what stands behind them is
+// read again. It serves a reader that finds another segment inside, where a terminator is
+// missing. The segment must not have binary data, and nothing may have been read since.
+func (s *Scanner) Cut(n int) {
+	seg := &s.seg
+	s.pos -= int(seg.End-seg.Offset) - n
+	s.forget()
+	seg.Raw = seg.Raw[:n]
+	seg.End = seg.Offset + int64(n)
+	seg.Terminated = false
 }
 
 // terminated finds the terminator from `from` bytes behind the read position on and takes the

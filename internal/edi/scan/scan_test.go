@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -59,47 +57,6 @@ func TestTokens(t *testing.T) {
 		}
 		if diff := cmp.Diff(c.want, tokenTexts(seg.Raw, tokens, c.d.Release)); diff != "" {
 			t.Errorf("%s: NextTokens (-want +got):\n%s", c.name, diff)
-		}
-	}
-}
-
-// TestNextTokensEqualsNext compares both ways over inputs that cross the buffer in many places.
-func TestNextTokensEqualsNext(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name   string
-		data   []byte
-		d      edi.Delimiters
-		binary Binary
-	}{
-		{"INVOIC", benchInvoic(80 << 10), edifactDelimiters, UNOPackage},
-		{"850", append(bench850(80<<10), "ST*275*1~BIN*5*~~*A~~SE*3*1~BDS*A*x*B~"...), x12Delimiters, BINAndBDS},
-		{"one long segment", []byte("FTX+" + strings.Repeat("A?'B:", 12_000) + "'X'"), edifactDelimiters, NoBinary},
-	} {
-		open := func(r io.Reader) *Scanner {
-			sc := New(r, 7, Limits{}, c.binary)
-			sc.SetDelimiters(c.d)
-			return sc
-		}
-		plain, fast := open(bytes.NewReader(c.data)), open(iotest.HalfReader(bytes.NewReader(c.data)))
-		for n := 0; ; n++ {
-			a, errA := plain.Next()
-			b, tokens, errB := fast.NextTokens()
-			if !errors.Is(errB, errA) {
-				t.Fatalf("%s: segment %d: %v and %v", c.name, n, errA, errB)
-			}
-			if errA != nil {
-				break
-			}
-			if !bytes.Equal(a.Raw, b.Raw) || a.Offset != b.Offset || a.End != b.End || a.Binary != b.Binary || a.BinaryError != b.BinaryError || a.Terminated != b.Terminated {
-				t.Fatalf("%s: segment %d: %+v and %+v", c.name, n, a, b)
-			}
-			if want := AppendTokens(nil, a.Raw, c.d); !slices.Equal(want, tokens) {
-				t.Fatalf("%s: segment %d: tokens %v, want %v", c.name, n, tokens, want)
-			}
-			if at := int(a.Offset) - 7; !bytes.HasPrefix(c.data[at:], a.Raw) {
-				t.Fatalf("%s: segment %d does not stand at %d", c.name, n, at)
-			}
 		}
 	}
 }

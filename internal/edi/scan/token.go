@@ -52,41 +52,83 @@ func AppendTokens(dst []Token, raw []byte, d edi.Delimiters) []Token {
 	return append(dst, Token{Start: start, End: uint32(len(raw)), Kind: kind, Released: rel}) //nolint:gosec // G115: as above.
 }
 
-// Classes of bytes. A separator has 1 + the Kind that it begins.
+// Classes of the bytes that are delimiters: the Kind that a separator begins; the terminator
+// begins an element, the tag.
 const (
-	classData       = 0
-	classTerminator = 8
-	classRelease    = 9
+	classTerminator = 1<<7 | uint8(Element)
+	classRelease    = 1 << 6
+	kindMask        = 3
 )
 
-// classes returns the class of each byte.
+// classes returns the class of each delimiter. Zero means that there is no such delimiter.
 func classes(d edi.Delimiters) (class [256]uint8) {
-	class[d.Repetition] = 1 + uint8(Repetition)
-	class[d.Component] = 1 + uint8(Component)
-	class[d.Element] = 1 + uint8(Element)
+	class[d.Repetition] = uint8(Repetition)
+	class[d.Component] = uint8(Component)
+	class[d.Element] = uint8(Element)
 	class[d.Release] = classRelease
-	class[0] = classData // zero means that there is no such delimiter
+	class[0] = 0
 	class[d.Segment] = classTerminator
 	return class
 }
 
-// initialTokens is the room for the tokens of a segment; it grows with the segments.
-const initialTokens = 64
+// batch holds the tokens of the segments that end inside a window of the buffer. Tokenising many
+// segments in one loop costs no mispredicted branch for the end of each.
+type batch struct {
+	class   [256]uint8
+	needles needles
+	mask    [windowBytes / 8]uint8  // where delimiters stand in the window
+	marks   [windowBytes + 8]uint16 // the same as places
+	ends    [windowBytes]end        // of the segments
+	tokens  [windowBytes + 1]Token  // of all segments, from their first byte each
+
+	next   int // the segment to hand out next
+	count  int // how many there are
+	window int // place of the window in the buffer
+	start  int // place of the next segment in the buffer
+	token  int // index of its first token
+}
+
+// end is the place of a terminator in the window, and the index of the token before it.
+type end uint64
+
+func (e end) at() int    { return int(uint32(e)) } //nolint:gosec // G115: the lower half is meant.
+func (e end) token() int { return int(e >> 32) }   //nolint:gosec // G115: at most 31 bits.
 
 // NextTokens is Next with the tokens of the segment, the tag first. Both are valid until the
 // next call.
 func (s *Scanner) NextTokens() (*Segment, []Token, error) {
-	head := s.Head()
-	if len(head) == 0 || s.binary != NoBinary && (head[0] == 'B' || len(head) > 2 && string(head[:3]) == "UNO") {
+	b := s.batch
+	if b == nil || b.next >= b.count || s.pos != b.start || s.buf[s.pos] <= ' ' {
+		if !s.prepare() {
+			return s.slowTokens()
+		}
+		b = s.batch
+	}
+	e := b.ends[b.next]
+	n := b.window + e.at() - s.pos
+	if n > s.maxSegment || s.binary != NoBinary && s.carries(s.buf[s.pos:s.pos+n]) {
 		return s.slowTokens()
 	}
-	if s.tokens == nil {
-		s.tokens = make([]Token, initialTokens)
+	tokens := b.tokens[b.token : e.token()+1]
+	b.next++
+	b.token = e.token() + 1
+	s.take(n)
+	b.start = s.pos
+	return &s.seg, tokens, nil
+}
+
+// carries reports whether a segment may hold a length of binary data.
+func (s *Scanner) carries(raw []byte) bool {
+	if len(raw) < 3 {
+		return false
 	}
-	if n := s.walk(head); n > 0 {
-		return &s.seg, s.tokens[:n], nil
+	switch raw[0] {
+	case 'B':
+		return raw[1] == 'I' && raw[2] == 'N' || raw[1] == 'D' && raw[2] == 'S'
+	case 'U':
+		return raw[1] == 'N' && raw[2] == 'O'
 	}
-	return s.slowTokens()
+	return false
 }
 
 // slowTokens takes a segment that is not buffered as a whole or carries binary data.
@@ -96,45 +138,111 @@ func (s *Scanner) slowTokens() (*Segment, []Token, error) {
 		return nil, nil, err
 	}
 	s.tokens = AppendTokens(s.tokens[:0], seg.Raw, s.delim)
-	tokens := s.tokens
-	s.tokens = s.tokens[:cap(s.tokens)]
-	return seg, tokens, nil
+	return seg, s.tokens, nil
 }
 
-// walk takes the segment that data begins with and returns the number of its tokens, or 0 when
-// it does not end there.
-func (s *Scanner) walk(data []byte) int {
-	class := &s.class
-	tokens := s.tokens
-	n := 0
-	start, kind, rel := uint32(0), Element, false
-	for i := 0; i < len(data); i++ {
-		c := class[data[i]]
-		if c == classData {
-			continue
-		}
-		if c == classRelease {
-			rel = true
-			i++
-			continue
-		}
-		if n >= len(tokens) {
-			tokens = append(tokens, make([]Token, len(tokens))...)
-			s.tokens = tokens
-		}
-		t := &tokens[n]
-		t.Start, t.End, t.Kind, t.Released = start, uint32(i), kind, rel //nolint:gosec // G115: a buffer is at most 2 GiB.
-		n++
-		if c == classTerminator {
-			if i > s.maxSegment {
-				return 0
-			}
-			s.take(i)
-			return n
-		}
-		start, kind, rel = uint32(i+1), Kind(c-1), false //nolint:gosec // G115: as above.
+// prepare skips white space and sees to it that the batch begins with the segment at the read
+// position. It reports false when that does not end inside a window.
+func (s *Scanner) prepare() bool {
+	if len(s.Head()) == 0 || s.oddSpace {
+		return false
 	}
-	return 0
+	if s.batch == nil {
+		s.batch = &batch{class: classes(s.delim), needles: newNeedles(s.delim)}
+	}
+	b := s.batch
+	for b.next < b.count && b.window+b.ends[b.next].at() < s.pos { // the terminator is white space too
+		b.token, b.start = b.ends[b.next].token()+1, b.window+b.ends[b.next].at()+1
+		b.next++
+	}
+	if b.next >= b.count || s.pos < b.start {
+		s.tokenise()
+		return b.count > 0
+	}
+	if skipped := uint32(s.pos - b.start); skipped > 0 { //nolint:gosec // G115: a window is small.
+		tokens := b.tokens[b.token : b.ends[b.next].token()+1]
+		for i := range tokens {
+			tokens[i].Start -= skipped
+			tokens[i].End -= skipped
+		}
+		tokens[0].Start = 0
+		b.start = s.pos
+	}
+	return true
+}
+
+// forget drops the batch: the bytes behind it have moved, or other delimiters hold.
+func (s *Scanner) forget() {
+	if s.batch != nil {
+		s.batch.next, s.batch.count = 0, 0
+	}
+}
+
+// tokenise fills the batch from the read position on.
+func (s *Scanner) tokenise() {
+	b := s.batch
+	data := s.buf[s.pos:min(s.end, s.pos+windowBytes)]
+	blocks := (len(data) + blockBytes - 1) / blockBytes
+	findDelimiters(&b.mask[0], &data[0], blocks, &b.needles)
+	used := (len(data) + 7) / 8
+	if left := len(data) % 8; left > 0 { // what stands behind the end is not data
+		b.mask[used-1] &= 1<<left - 1
+	}
+	n := flatten(&b.marks, b.mask[:used])
+	if s.delim.Release != 0 && bytes.IndexByte(data, s.delim.Release) >= 0 {
+		b.walkReleased(data, b.marks[:n])
+	} else {
+		b.walk((*[windowBytes]byte)(s.buf[s.pos:s.pos+windowBytes]), n)
+	}
+	b.next, b.token, b.start, b.window = 0, 0, s.pos, s.pos
+}
+
+// walk makes the tokens of a window without release characters. Nothing in the loop branches on
+// what a delimiter is, because nobody can guess that.
+func (b *batch) walk(data *[windowBytes]byte, n int) {
+	b.tokens[0] = Token{}
+	segments, segment := 0, 0
+	for n, mark := range b.marks[:n] {
+		n &= windowBytes - 1
+		i := int(mark) & (windowBytes - 1)
+		c := int(int8(b.class[data[i]]))                  //nolint:gosec // G115: a terminator is negative.
+		b.tokens[n].End = uint32(i - segment)             //nolint:gosec // G115: a window is small.
+		b.ends[segments&(windowBytes-1)] = end(i | n<<32) //nolint:gosec // G115: a window is small.
+		closed := c >> 7                                  // all ones at a terminator
+		segments -= closed
+		i++
+		segment += (i - segment) & closed
+		t := &b.tokens[n+1]
+		t.Start = uint32(i - segment)                //nolint:gosec // G115: a window is small.
+		t.Kind, t.Released = Kind(c&kindMask), false //nolint:gosec // G115: two bits.
+	}
+	b.count = segments
+}
+
+// walkReleased is walk for a window that holds release characters. One takes the meaning of what
+// follows it, of another one too (ISO 9735-1 §8).
+func (b *batch) walkReleased(data []byte, marks []uint16) {
+	n, segments, segment, start, kind, rel, literal := 0, 0, 0, 0, Element, false, -1
+	for _, mark := range marks {
+		i := int(mark)
+		if i == literal {
+			continue
+		}
+		c := b.class[data[i]]
+		if c == classRelease {
+			rel, literal = true, i+1
+			continue
+		}
+		b.tokens[n] = Token{Start: uint32(start - segment), End: uint32(i - segment), Kind: kind, Released: rel} //nolint:gosec // G115: a window is small.
+		start, kind, rel = i+1, Kind(c&kindMask), false
+		if c == classTerminator {
+			b.ends[segments] = end(i | n<<32) //nolint:gosec // G115: a window is small.
+			segments++
+			segment = start
+		}
+		n++
+	}
+	b.count = segments
 }
 
 // take makes the next n bytes the segment; its terminator follows them.
@@ -144,8 +252,13 @@ func (s *Scanner) take(n int) {
 	seg.Raw = s.buf[s.pos : s.pos+n : s.pos+n]
 	seg.End = seg.Offset + int64(n) + 1
 	seg.Terminated = true
-	seg.Indented, s.indented = s.indented, false
-	seg.Binary, seg.BinaryError, seg.BinaryElement = 0, "", 0
+	if s.special { // the segment before was not as plain as this one
+		s.special = false
+		seg.Indented, seg.Binary, seg.BinaryError, seg.BinaryElement = false, 0, "", 0
+	}
+	if s.indented {
+		seg.Indented, s.indented, s.special = true, false, true
+	}
 	s.pos += n + 1
 }
 

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"testing"
 	"testing/iotest"
 
 	"github.com/edihub/edihub/internal/edi"
+	"github.com/edihub/edihub/internal/edi/scan"
 )
 
 // New makes a splitter.
@@ -221,6 +223,78 @@ func Chunks(t testing.TB, data []byte, open New) {
 			t.Fatalf("cut at %d:\n%s\nwant:\n%s", i, got, want)
 		}
 	}
+}
+
+// ragged reads pieces of random length, empty ones among them.
+type ragged struct {
+	data []byte
+	r    *rand.Rand
+	most int
+}
+
+func (r *ragged) Read(b []byte) (int, error) {
+	if len(r.data) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b[:min(len(b), r.r.IntN(r.most+1))], r.data)
+	r.data = r.data[n:]
+	return n, nil
+}
+
+// Ragged checks that the events do not depend on how the input is cut: seed decides.
+func Ragged(t testing.TB, data []byte, seed uint64, open New) {
+	t.Helper()
+	want := Dump(Collect(open(bytes.NewReader(data))))
+	for _, most := range []int{1, 7, 200} {
+		r := &ragged{data: data, r: rand.New(rand.NewPCG(seed, uint64(most))), most: most} //nolint:gosec // G404: a test wants the same cuts again.
+		if got := Dump(Collect(open(r))); got != want {
+			t.Errorf("in pieces of at most %d bytes, seed %d:\n%s\nwant:\n%s", most, seed, got, want)
+		}
+	}
+}
+
+// Walk reads segments for a visitor.
+type Walk func(r io.Reader, visit func(*scan.Visit)) (bool, error)
+
+// Identity checks that the segments, written again from their tokens with what stands between
+// them, are the file, byte for byte.
+func Identity(t testing.TB, data []byte, walk Walk) {
+	t.Helper()
+	var out []byte
+	last := int64(0)
+	_, err := walk(bytes.NewReader(data), func(v *scan.Visit) {
+		if v.Offset < last || v.End < v.Offset+int64(len(v.Raw)) || v.End > int64(len(data)) {
+			t.Fatalf("segment %q at %d to %d after %d in a file of %d", v.Raw, v.Offset, v.End, last, len(data))
+		}
+		out = append(out, data[last:v.Offset]...)
+		out = appendTokens(out, v)
+		rest := data[v.Offset+int64(len(v.Raw)) : v.End]
+		if v.Binary == 0 && (v.Terminated && (len(rest) != 1 || rest[0] != v.Delimiters.Segment) || !v.Terminated && len(rest) > 0) {
+			t.Fatalf("segment %q at %d is followed by %q", v.Raw, v.Offset, rest)
+		}
+		out = append(out, rest...)
+		last = v.End
+	})
+	if err != nil {
+		return // a limit; what came before it was checked
+	}
+	if out = append(out, data[last:]...); !bytes.Equal(out, data) {
+		t.Errorf("written again: %q, want %q", out, data)
+	}
+}
+
+// appendTokens writes a segment from its tokens.
+func appendTokens(out []byte, v *scan.Visit) []byte {
+	if len(v.Raw) >= 3 && string(v.Raw[:3]) == "UNA" && v.Depth == 0 {
+		return append(out, v.Raw...) // it names the delimiters and is not split by them
+	}
+	for i, token := range scan.AppendTokens(nil, v.Raw, v.Delimiters) {
+		if i > 0 {
+			out = append(out, map[scan.Kind]byte{scan.Element: v.Delimiters.Element, scan.Component: v.Delimiters.Component, scan.Repetition: v.Delimiters.Repetition}[token.Kind])
+		}
+		out = append(out, v.Raw[token.Start:token.End]...)
+	}
+	return out
 }
 
 // Truncations checks the invariants for every beginning of the input, and that a cut-off
