@@ -85,17 +85,26 @@ func openHeader(r io.Reader, d edi.Delimiters) (unh, io.Reader, error) {
 	if err == nil {
 		rest = io.MultiReader(rest, r)
 	}
-	sc := scan.New(bytes.NewReader(head), 0, scan.Limits{}, scan.NoBinary)
-	sc.SetDelimiters(d)
-	seg, err := sc.Next()
-	if err != nil {
-		return unh{}, rest, nil //nolint:nilerr // An empty message has no header, which is reported as such.
-	}
 	var f scan.Fields
-	f.Reset(seg.Raw, d)
+	raw := firstSegment(head, d)
+	f.Reset(raw, d)
 	text := func(e, c int) string { return strings.TrimRight(f.String(e, c), " ") }
-	tag, _, _ := bytes.Cut(seg.Raw, []byte{d.Element})
+	tag, _, _ := bytes.Cut(raw, []byte{d.Element})
 	return unh{tag: string(tag), typ: text(2, 1), version: text(2, 2), release: text(2, 3), agency: text(2, 4)}, rest, nil
+}
+
+// firstSegment is what stands before the first terminator that is not released.
+func firstSegment(head []byte, d edi.Delimiters) []byte {
+	head = bytes.TrimLeft(head, " \t\r\n")
+	for i := 0; i < len(head); i++ {
+		switch c := head[i]; {
+		case c == d.Release && d.Release != 0:
+			i++
+		case c == d.Segment:
+			return head[:i]
+		}
+	}
+	return head
 }
 
 // find finds the table of a message, or says why there is none.

@@ -148,6 +148,13 @@ func (d *Directory) Messages() []string { return append([]string(nil), d.order..
 // Has reports whether the directory has a message type.
 func (d *Directory) Has(typ string) bool { return d.messages[typ] != nil }
 
+// Nodes returns the members of a message, nil when there is none of that type. They belong to the
+// directory.
+func (d *Directory) Nodes(typ string) []Node { return d.messages[typ] }
+
+// Composite returns a composite by its number, nil when there is none.
+func (d *Directory) Composite(id string) *Composite { return d.composites[id] }
+
 // Element returns an element by its number, nil when there is none.
 func (d *Directory) Element(id string) *Element { return d.elements[id] }
 

@@ -78,9 +78,10 @@ const (
 // Bounds of the search for what was meant. A fault costs at most window segments for each of a
 // handful of guesses.
 const (
-	window     = 4 // segments that a guess is tried on
-	maxSkipped = 6 // mandatory places that a guess may leave out
-	maxStarts  = 2 // groups that a guess may begin without their first segment
+	window     = 4  // segments that a guess is tried on
+	maxSkipped = 6  // mandatory places that a guess may leave out
+	maxStarts  = 2  // groups that a guess may begin without their first segment
+	memory     = 16 // segments back that a guess may take one for misplaced; a power of two
 )
 
 // guess is one explanation of a segment that has no place: where the walk goes on, and what was
@@ -100,12 +101,18 @@ type mark struct {
 	offset  int64
 }
 
+// memo is a segment and the state before it.
+type memo struct {
+	before state
+	mark   mark
+}
+
 // walker walks through the segments of one message.
 type walker struct {
 	m       *Message
 	now     state
-	before  state // before the last segment that had its place
-	last    mark  // that segment
+	past    [memory]memo // the last segments that had their place, in a ring
+	placed  int          // how many since the last fault
 	guesses []guess
 	tried   int
 	stray   int // number of the segment that was found without a place last
@@ -114,8 +121,8 @@ type walker struct {
 
 func (w *walker) reset(m *Message, report func(fault)) {
 	clear(w.guesses[:cap(w.guesses)])
-	*w = walker{m: m, guesses: w.guesses[:0], report: report}
-	w.last.kind = none
+	w.m, w.report, w.guesses = m, report, w.guesses[:0]
+	w.now, w.placed, w.tried, w.stray = state{}, 0, 0, 0
 }
 
 // next goes on with a segment of kind k.
@@ -128,17 +135,25 @@ func (w *walker) next(k, segment int, offset int64) {
 }
 
 func (w *walker) step(s mark) {
-	before := w.now
+	at := &w.past[w.placed&(memory-1)]
+	at.before = w.now
 	if w.m.strict(&w.now, s.kind) {
-		w.before, w.last = before, s
+		at.mark = s
+		w.placed++
 		return
 	}
-	if f, ok := w.m.overflow(&w.now, s); ok {
-		w.before, w.last = before, s
+	beyond := w.now
+	f, over := w.m.overflow(&beyond, s)
+	if over && (f.rule == 0 || len(w.m.ways(w.now.pos, s.kind, &w.now.counts, true, false)) == 0) {
+		w.now, w.placed = beyond, 0
 		if f.rule != 0 {
 			w.report(f)
 		}
 		return
+	}
+	w.guesses = w.guesses[:0]
+	if over { // one too many, or something before it is missing
+		w.guesses = append(w.guesses, guess{state: beyond, cost: 1, last: true, faults: []fault{f}})
 	}
 	w.guess(s)
 }
@@ -166,10 +181,11 @@ func (m *Message) overflow(s *state, at mark) (fault, bool) {
 	return f, true
 }
 
-// guess makes the explanations of a segment that has no place.
+// guess adds the explanations of a segment that has no place.
 func (w *walker) guess(s mark) {
 	m := w.m
-	w.guesses, w.tried = w.guesses[:0], 0
+	w.tried = 0
+	ahead := len(w.guesses) + 2
 	for _, way := range m.ways(w.now.pos, s.kind, &w.now.counts, true, false) {
 		if len(way.missing) > maxSkipped && s.kind != m.trailer {
 			break
@@ -181,25 +197,37 @@ func (w *walker) guess(s mark) {
 		m.take(&g.state, way.step)
 		w.guesses = append(w.guesses, g)
 		if s.kind == m.trailer { // nothing comes behind it that could tell
-			w.settle(0)
+			w.settle(len(w.guesses) - 1)
 			return
 		}
-		if len(w.guesses) == 2 {
+		if len(w.guesses) == ahead {
 			break
 		}
 	}
 	w.guesses = append(w.guesses, guess{state: w.now, cost: 1, stray: true, faults: []fault{m.misplaced(&w.now, s)}})
-	if w.last.kind != none {
-		g := guess{state: w.before, cost: 1, last: true}
-		if m.strict(&g.state, s.kind) {
-			g.faults = []fault{m.misplaced(&w.before, w.last)}
-			w.guesses = append(w.guesses, g)
-		}
-	}
-	w.last.kind = none // a later guess does not go back behind this one
+	w.earlier(s)
+	w.placed = 0 // a later guess does not go back behind this one
 	w.starts(s)
 	if len(w.guesses) == 1 { // nothing else explains it
 		w.settle(0)
+	}
+}
+
+// earlier guesses that a segment before s was misplaced, and all behind it have their place
+// without it.
+func (w *walker) earlier(s mark) {
+	for back := 1; back <= min(w.placed, memory); back++ {
+		wrong := &w.past[(w.placed-back)&(memory-1)]
+		g := guess{state: wrong.before, cost: 1, last: true}
+		fits := true
+		for i := w.placed - back + 1; i < w.placed && fits; i++ {
+			fits = w.m.strict(&g.state, w.past[i&(memory-1)].mark.kind)
+		}
+		if fits && w.m.strict(&g.state, s.kind) {
+			g.faults = []fault{w.m.misplaced(&wrong.before, wrong.mark)}
+			w.guesses = append(w.guesses, g)
+			return
+		}
 	}
 }
 
@@ -278,12 +306,8 @@ func (w *walker) try(s mark) {
 			g.faults = append(slices.Clip(g.faults), m.misplaced(&g.state, s))
 		}
 	}
-	old := w.guesses
 	w.guesses = trial
 	best = w.best()
-	if w.last.kind = none; trial[best].last {
-		w.before, w.last = old[best].state, s
-	}
 	if w.tried >= window || w.ahead(best) || s.kind == m.trailer {
 		w.settle(best)
 	}

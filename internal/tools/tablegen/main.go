@@ -163,6 +163,11 @@ func edifact(from, to string) error {
 			return err
 		}
 		b := head("edifact", name)
+		if file == "service-v1" {
+			// The facts have them numeric. Directories since 90 have letters there, and they are
+			// sent with syntax version 1 as well.
+			f.Elements["0052"], f.Elements["0054"] = "an..3", "an..3"
+		}
 		for _, id := range sorted(f.Elements) {
 			codes := slices.Clone(f.Codes[id])
 			slices.Sort(codes)
@@ -356,6 +361,9 @@ func writeControl(b *bytes.Buffer, c control, other map[string]string) error {
 			}
 			var list []string
 			for _, p := range inner {
+				if text(p[1]) == "N" {
+					p[1] = json.RawMessage(`"O"`)
+				}
 				s, err := simple(tag, p)
 				if err != nil {
 					return "", err
@@ -367,7 +375,11 @@ func writeControl(b *bytes.Buffer, c control, other map[string]string) error {
 			if s := strings.Join(list, " "); len(s) > len(parts[name]) {
 				parts[name] = s
 			}
-			return mark(name, status, 1), nil
+			most := 1
+			if name == "C998" {
+				most = 10 // CTX01 of the base standard repeats
+			}
+			return mark(name, status, most), nil
 		}
 		rep := fmt.Sprintf("%s/%s/%s", text(r[2]), r[3], r[4])
 		if id == "I02" || id == "I04" {
