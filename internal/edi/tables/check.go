@@ -247,11 +247,14 @@ func (r *run) elements(s *segment, guide *guideSegment) {
 			}
 			continue
 		}
-		if repetition > int(sl.max) && component == 0 && repetition == int(sl.max)+1 {
-			r.at(edi.RuleElementRepeat, element, none, repetition, i, sl.id, strconv.Itoa(int(sl.max)), "the element is repeated more often than its table allows; remove the repetitions beyond")
-		}
 		present |= 1 << element
 		parts |= 1 << component
+		if p := &sl.parts[component]; p.plain && guide == nil && repetition == 1 && !t.Released && t.End-t.Start <= p.short {
+			continue // any text that is not too long
+		}
+		if component == 0 && repetition == int(sl.max)+1 {
+			r.at(edi.RuleElementRepeat, element, none, repetition, i, sl.id, strconv.Itoa(int(sl.max)), "the element is repeated more often than its table allows; remove the repetitions beyond")
+		}
 		r.one(sl, element, component, repetition, i, guide)
 	}
 	if sl != nil && sl.composite && parts != 0 {

@@ -78,6 +78,8 @@ type part struct {
 	typ      Type
 	min, max int32
 	unused   bool
+	plain    bool   // text of any length from 1 to short, without a code list
+	short    uint32 // bytes that are not too many for the value
 	set      *codeSet
 }
 
@@ -281,6 +283,8 @@ func compilePart(e *Element, unused bool) part {
 	if e.Max > 0 && e.Max < math.MaxInt32 {
 		p.max = int32(e.Max) //nolint:gosec // G115: compared above.
 	}
+	p.plain = (p.typ == TypeAN || p.typ == TypeID) && p.min <= 1 && p.set == nil && !unused
+	p.short = uint32(p.max) //nolint:gosec // G115: not negative.
 	return p
 }
 
