@@ -262,7 +262,10 @@ func (w *walker) starts(s mark) {
 // misplaced says why a segment cannot stand at a place: the message has it in what is open here,
 // before or behind, or only in a group that has not begun.
 func (m *Message) misplaced(s *state, at mark) fault {
-	f := fault{rule: faultUnexpected, kind: at.kind, at: none, segment: at.segment, offset: at.offset}
+	f := fault{rule: faultUnexpected, kind: at.kind, at: s.pos, segment: at.segment, offset: at.offset}
+	if s.pos == root {
+		f.at = none
+	}
 	for n := range m.nodes {
 		if n == root || m.nodes[n].kind != at.kind || m.nodes[n].first != none {
 			continue
