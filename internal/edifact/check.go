@@ -67,6 +67,25 @@ func Check(ctx context.Context, r io.Reader, d edi.Delimiters, o *CheckOptions) 
 	return m.Check(ctx, rest, t)
 }
 
+// CheckSegment checks the elements of one segment of the envelope (UNB, UNG, UNE or UNZ), which
+// comes with its terminator and stands at base in its file. Its findings have no segment position.
+// A segment that the tables of the syntax version do not have gives none.
+func CheckSegment(ctx context.Context, raw []byte, d edi.Delimiters, version string, base int64, policy *tables.Policy) ([]edi.Finding, error) {
+	id, syntax, _ := strings.Cut(version, ":")
+	tag, _, _ := bytes.Cut(raw, []byte{d.Element})
+	m, err := library.Message("service."+syntax, string(tag))
+	if err != nil || len(tag) != 3 || string(tag[:2]) != "UN" || string(tag) == "UNO" {
+		return nil, nil //nolint:nilerr // There is no table, which the check of the message reports.
+	}
+	found, err := m.Check(ctx, bytes.NewReader(raw), &tables.Options{
+		Delimiters: d, Base: base, Charset: charset(id), Marks: [2]byte{'.', ','}, Policy: policy,
+	})
+	for i := range found {
+		found[i].Position.Segment = 0
+	}
+	return found, err
+}
+
 // unh is what a header says about the table that a message needs.
 type unh struct{ tag, typ, version, release, agency string }
 
@@ -133,8 +152,10 @@ func find(h unh, o *CheckOptions) (*tables.Message, *edi.Finding) {
 		}
 	}
 	// ISO 9735-4, -6 and -9: the service messages belong to the syntax, not to a directory.
-	if m, err := library.Message(service, h.typ); err == nil && h.typ != "UNO" {
-		return m, nil
+	if !strings.HasPrefix(h.typ, "UN") { // those are segments of the envelope
+		if m, err := library.Message(service, h.typ); err == nil {
+			return m, nil
+		}
 	}
 	m, err := library.Message(directory, h.typ, service)
 	switch {

@@ -150,8 +150,8 @@ func TestFlood(t *testing.T) {
 		last         edi.Severity
 		message      string
 	}{
-		{"fatal", strings.Repeat("ZQX+1'", 300_000), tables.Policy{}, 100, edi.Fatal, "was not checked"},
-		{"structure", strings.Repeat("NAD+BY'COM+1:TE'BGM+220'RFF+ON'UNS+S'", 60_000), tables.Policy{}, 100, edi.Fatal, "was not checked"},
+		{"fatal", strings.Repeat("ZQX+1'", 40_000), tables.Policy{}, 100, edi.Fatal, "was not checked"},
+		{"structure", strings.Repeat("NAD+BY'COM+1:TE'BGM+220'RFF+ON'UNS+S'", 10_000), tables.Policy{}, 100, edi.Fatal, "was not checked"},
 		{"warnings", strings.Repeat("NAD+QQQ'", 90), tables.Policy{WarnOnly: []string{"code"}}, 0, "", ""},
 		{"warnings, then fatal", "NAD+QQQ'" + strings.Repeat("LIN+1++A:QQQ'", 200) + "ZQX'ZQX'", tables.Policy{WarnOnly: []string{"code", "length"}}, 2, edi.Warning, "103 more"},
 	} {
@@ -267,4 +267,28 @@ func FuzzCheck(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestCheckSegment(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		version, raw string
+		want         []place
+	}{
+		{"UNOA:3", "UNB+UNOA:3+ALPHA:ZZ+BETA:ZZ+260301:1200+R1'", nil},
+		{"UNOC:4", "UNB+UNOC:4+ALPHA:ZZ+BETA:ZZ+20260301:1200+R1'", nil},
+		{"UNOC:4", "UNB+UNOC:4+ALPHA:ZZ+BETA:ZZ+260301:1200+R1'", []place{{"ELEMENT-SHORT", "UNB", "", "0017", "260301", 0, 4, 1}}},
+		{"UNOA:3", "UNB+UNOA:3+ALPHA:ZZ++260301:1200+R1'", []place{{"ELEMENT-MISSING", "UNB", "", "S003", "", 0, 3, 0}}},
+		{"UNOA:3", "UNZ+1+R1'", nil},
+		{"UNOA:3", "UNH+X'", nil},
+		{"UNOA:9", "UNB+X'", nil},
+	} {
+		found, err := CheckSegment(t.Context(), []byte(c.raw), defaults(), c.version, 7, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, placesOf(found)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.raw, diff)
+		}
+	}
 }

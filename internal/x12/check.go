@@ -73,6 +73,29 @@ func Check(ctx context.Context, r io.Reader, d edi.Delimiters, o *CheckOptions) 
 	return m.Check(ctx, rest, t)
 }
 
+// CheckSegment checks the elements of one segment of the envelope (ISA, GS, GE, IEA or TA1), which
+// comes with its terminator and stands at base in its file. version is ISA12. Versions before
+// 00402 are checked as 00401, later ones as 00501. Findings have no segment position.
+func CheckSegment(ctx context.Context, raw []byte, d edi.Delimiters, version string, base int64, policy *tables.Policy) ([]edi.Finding, error) {
+	tag, _, _ := bytes.Cut(raw, []byte{d.Element})
+	directory := "control.00401"
+	if version >= "00402" {
+		directory = "control.00501"
+	}
+	m, err := library.Message(directory, string(tag))
+	if err != nil {
+		return nil, nil //nolint:nilerr // Other segments do not belong to the envelope.
+	}
+	if string(tag) == "ISA" {
+		d.Component, d.Repetition = 0, 0 // ISA11 and ISA16 hold them as values
+	}
+	found, err := m.Check(ctx, bytes.NewReader(raw), &tables.Options{Delimiters: d, Base: base, Policy: policy})
+	for i := range found {
+		found[i].Position.Segment = 0
+	}
+	return found, err
+}
+
 // headBytes is how much of a set is looked at for its header.
 const headBytes = 128
 

@@ -137,7 +137,7 @@ func TestManyHL(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	b.WriteString("HL*1**S~")
-	for n := 2; n <= 100_000; n++ {
+	for n := 2; n <= 20_000; n++ {
 		b.WriteString("HL*" + itoa(n) + "*" + itoa(n-1) + "*I~")
 	}
 	found, err := Check(t.Context(), strings.NewReader(notice(b.String())), testDelimiters, &CheckOptions{Version: "004010"})
@@ -202,4 +202,36 @@ func FuzzCheck(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestCheckSegment(t *testing.T) {
+	t.Parallel()
+	isa := func(date, repetition, version string) string {
+		return "ISA*00*          *00*          *ZZ*ALPHA          *ZZ*BETA           *" + date + "*1200*" + repetition + "*" + version + "*000000001*0*T*>~"
+	}
+	for _, c := range []struct {
+		version, raw string
+		want         []place
+	}{
+		{"00401", isa("260301", "U", "00401"), nil},
+		{"00501", isa("260301", "^", "00501"), nil},
+		{"00401", isa("261301", "U", "00401"), []place{{"ELEMENT-DATE", "ISA", "", "I08", "261301", 0, 9, 0}}},
+		{"00401", "GS*PO*ALPHA*BETA*20260301*1200*7*X*004010~", nil},
+		{"00401", "GS*PO*ALPHA*BETA*20260301*2500*7*X*004010~", []place{{"ELEMENT-TIME", "GS", "", "337", "2500", 0, 5, 0}}},
+		{"00401", "GE*1~", []place{{"ELEMENT-MISSING", "GE", "", "28", "", 0, 2, 0}}},
+		{"00401", "TA1*000000001*260301*1200*A*000~", nil},
+		{"00401", "N1*X~", nil},
+	} {
+		d := testDelimiters
+		if c.version == "00501" {
+			d.Repetition = '^'
+		}
+		found, err := CheckSegment(t.Context(), []byte(c.raw), d, c.version, 7, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, placesOf(found)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.raw, diff)
+		}
+	}
 }

@@ -186,6 +186,10 @@ func edifact(from, to string) error {
 			}
 			b.WriteString("m " + id + " " + strings.Join(n, " ") + "\n")
 		}
+		if strings.HasPrefix(file, "service") {
+			// The segments of the envelope are checked one by one.
+			b.WriteString("m UNB UNB!\nm UNG UNG!\nm UNE UNE!\nm UNZ UNZ!\n")
+		}
 		if file == "service-v4" {
 			// A package (ISO 9735-8) is checked like a message of its own.
 			b.WriteString("m UNO UNO! UNP!\n")
@@ -323,6 +327,7 @@ func controls(from, to string) error {
 		if err := writeControl(b, all["control-"+version], nil); err != nil {
 			return err
 		}
+		b.WriteString("m ISA ISA!\nm GS GS!\nm GE GE!\nm IEA IEA!\nm TA1 TA1!\n")
 		if err := save(to, "control-"+version+".tbl", b); err != nil {
 			return err
 		}
