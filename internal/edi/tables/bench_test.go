@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/edihub/edihub/internal/edi"
 	"github.com/edihub/edihub/internal/edi/scan"
+	"github.com/edihub/edihub/internal/edi/tables"
 	"github.com/edihub/edihub/internal/edifact"
 	"github.com/edihub/edihub/internal/x12"
 )
@@ -176,4 +178,29 @@ func TestReset(t *testing.T) {
 	if err != nil || string(seg.Raw) != "C*2" || seg.Offset != 7 || len(tokens) != 2 || !seg.Terminated {
 		t.Errorf("%+v %v %v", seg, tokens, err)
 	}
+}
+
+// BenchmarkFirstUse reports what the first message of a type costs: reading its directory and
+// making its table.
+func BenchmarkFirstUse(b *testing.B) {
+	text, err := os.ReadFile("../../edifact/tables/d20b.tbl")
+	if err != nil {
+		b.Fatal(err)
+	}
+	service := directory(b, edifact.Library(), "service.4")
+	b.Run("read", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := tables.Read(string(text)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("compile", func(b *testing.B) {
+		d := directory(b, edifact.Library(), "D.20B")
+		for b.Loop() {
+			if _, err := d.Compile("ORDERS", service); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

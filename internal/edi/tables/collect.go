@@ -19,7 +19,7 @@ type Policy struct {
 	Severity map[string]string
 }
 
-// Severity returns the severity of a rule; it is empty for one that is switched off.
+// Of returns the severity of a rule; it is empty for one that is switched off.
 func (p *Policy) Of(rule *edi.Rule) edi.Severity {
 	switch p.Severity[rule.ID] {
 	case "fatal":
@@ -44,7 +44,6 @@ type Collector struct {
 	fatal   int // fatal ones in the list
 	dropped int
 	lost    bool // a fatal one was dropped
-	first   int64
 	cache   map[string]edi.Severity
 }
 
