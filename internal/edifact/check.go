@@ -131,7 +131,7 @@ func find(h unh, o *CheckOptions) (*tables.Message, *edi.Finding) {
 	_, syntax, _ := strings.Cut(o.Version, ":")
 	trouble := func(rule, actual, expected, message string, component int) *edi.Finding {
 		return &edi.Finding{
-			Rule: rule, Segment: "UNH", Actual: actual, Expected: expected, Message: message,
+			Rule: rule, Segment: "UNH", Actual: actual[:min(len(actual), edi.MaxActual)], Expected: expected, Message: message,
 			Position: edi.Position{Segment: 1, Element: 2, Component: component, Offset: o.Base},
 		}
 	}
@@ -162,9 +162,9 @@ func find(h unh, o *CheckOptions) (*tables.Message, *edi.Finding) {
 	case err == nil:
 		return m, nil
 	case errors.Is(err, tables.ErrNoMessage):
-		return nil, trouble(edi.RuleMessageUnknown, h.typ, "", "there is no table of message type "+h.typ+" in directory "+directory+", so the message was not checked; name the type in a guideline with tables of its own, or set this rule to off", 1)
+		return nil, trouble(edi.RuleMessageUnknown, h.typ, "", "there is no table of this message type in its directory, so the message was not checked; name the type in a guideline with tables of its own, or set this rule to off", 1)
 	}
-	return nil, trouble(edi.RuleDirectoryUnknown, directory, strings.Join(Directories(), ", "), "there are no tables of directory "+directory+", so the message was not checked; name them in a guideline, or set this rule to off", 3)
+	return nil, trouble(edi.RuleDirectoryUnknown, directory, strings.Join(Directories(), ", "), "there are no tables of this directory, so the message was not checked; name them in a guideline, or set this rule to off", 3)
 }
 
 // marks are the decimal marks of an interchange: until syntax 3 that of the UNA where there is

@@ -123,7 +123,7 @@ func setType(r io.Reader, d edi.Delimiters) (string, io.Reader, error) {
 func find(typ string, o *CheckOptions) (*tables.Message, *edi.Finding) {
 	trouble := func(rule, actual, expected, message string) *edi.Finding {
 		return &edi.Finding{
-			Rule: rule, Segment: "ST", Actual: actual, Expected: expected, Message: message,
+			Rule: rule, Segment: "ST", Actual: actual[:min(len(actual), edi.MaxActual)], Expected: expected, Message: message,
 			Position: edi.Position{Segment: 1, Element: 1, Offset: o.Base},
 		}
 	}
@@ -138,7 +138,7 @@ func find(typ string, o *CheckOptions) (*tables.Message, *edi.Finding) {
 	case err == nil:
 		return m, nil
 	case errors.Is(err, tables.ErrNoMessage):
-		return nil, trouble(edi.RuleMessageUnknown, typ, "", "there is no table of transaction set "+typ+" in version "+directory+", so it was not checked; name it in a guideline with tables of its own, or set this rule to off")
+		return nil, trouble(edi.RuleMessageUnknown, typ, "", "there is no table of this transaction set in version "+directory+", so it was not checked; name it in a guideline with tables of its own, or set this rule to off")
 	}
-	return nil, trouble(edi.RuleDirectoryUnknown, directory, strings.Join(Directories(), ", "), "there are no tables of version "+directory+", so the set was not checked; name them in a guideline, or set this rule to off")
+	return nil, trouble(edi.RuleDirectoryUnknown, directory, strings.Join(Directories(), ", "), "there are no tables of this version, so the set was not checked; name them in a guideline, or set this rule to off")
 }

@@ -355,7 +355,7 @@ func (r *reader) composite(f []string) error {
 
 func (r *reader) segment(f []string) error {
 	tag := f[0]
-	if len(tag) > maxTag || r.d.segments[tag] != nil {
+	if len(tag) > maxTag || tag == "|" || r.d.segments[tag] != nil {
 		return r.fail("segment %s stands twice or has a tag of more than %d characters", tag, maxTag)
 	}
 	var notes []string

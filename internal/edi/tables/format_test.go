@@ -76,6 +76,7 @@ func TestReadRefuses(t *testing.T) {
 		"composite inside":   {head + "e 1 n1\nc C1 1?\nc C2 C1?\n", 5, "C1 is not defined"},
 		"empty composite":    {head + "c C1\n", 3, "no parts"},
 		"segment twice":      {head + "e 1 n1\ns AAA 1?\ns AAA 1?\n", 5, "twice"},
+		"no tag":             {head + "s | P0102\n", 3, "3 characters"},
 		"long tag":           {head + "e 1 n1\ns AAAA 1?\n", 4, "3 characters"},
 		"note":               {head + "e 1 n1\ns AAA 1? | P0109\n", 4, "no note"},
 		"note kind":          {head + "e 1 n1\ns AAA 1? | X0101\n", 4, "no note"},
@@ -164,6 +165,7 @@ func TestPolicy(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	f.Add(small)
+	f.Add("standard edifact\ndirectory 1\ns |\n")
 	f.Add("standard x12\ndirectory 1\ne 1 R9/1/9\ns A 1!0 | P0101\nm 1 A!\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		d, err := Read(text)
