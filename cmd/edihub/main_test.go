@@ -76,7 +76,11 @@ routes:
 `
 
 func orders(ref, typ string) string {
-	return "UNB+UNOA:3+ACME:ZZ+HUB:ZZ+260101:1200+" + ref + "'UNH+1+" + typ + ":D:96A:UN'BGM+220+PO" + ref + "+9'DTM+137:20260101:102'UNS+S'UNT+5+1'UNZ+1+" + ref + "'"
+	total := "UNT+5+1'"
+	if typ == "INVOIC" {
+		total = "MOA+77:1'UNT+6+1'"
+	}
+	return "UNB+UNOA:3+ACME:ZZ+HUB:ZZ+260101:1200+" + ref + "'UNH+1+" + typ + ":D:96A:UN'BGM+220+PO" + ref + "+9'DTM+137:20260101:102'UNS+S'" + total + "UNZ+1+" + ref + "'"
 }
 
 // hub is a whole hub in this process.
