@@ -78,7 +78,11 @@ routes:
 `
 
 func orders(ref, typ string) string {
-	return "UNB+UNOA:3+ACME:ZZ+HUB:ZZ+260101:1200+" + ref + "'UNH+1+" + typ + ":D:96A:UN'BGM+220+PO" + ref + "+9'UNT+3+1'UNZ+1+" + ref + "'"
+	total := "UNT+5+1'"
+	if typ == "INVOIC" {
+		total = "MOA+77:1'UNT+6+1'"
+	}
+	return "UNB+UNOA:3+ACME:ZZ+HUB:ZZ+260101:1200+" + ref + "'UNH+1+" + typ + ":D:96A:UN'BGM+220+PO" + ref + "+9'DTM+137:20260101:102'UNS+S'" + total + "UNZ+1+" + ref + "'"
 }
 
 // hub is a whole hub in this process.
@@ -167,7 +171,7 @@ func TestSendWaitsForTheDelivery(t *testing.T) {
 		}
 	})
 	t.Run("rejected", func(t *testing.T) {
-		bad := strings.Replace(orders("B2", "ORDERS"), "UNT+3", "UNT+9", 1)
+		bad := strings.Replace(orders("B2", "ORDERS"), "UNT+5", "UNT+9", 1)
 		h.run("send", "--from", "acme", "--to", "hub", "--wait", "30s", h.file("bad.edi", bad)).want(t, 1, "rejected")
 	})
 	t.Run("duplicate", func(t *testing.T) {

@@ -190,7 +190,7 @@ func (h *Hub) startPipeline(ctx context.Context) error {
 		http:      httpendpoint.New(httpendpoint.Options{Dialer: h.dialer, Clock: h.clock}),
 	}
 	stages := map[store.Stage]pipeline.Stage{
-		store.Parser: parse.New(parse.Options{}), store.Validator: validate.New(nil), store.Router: route.New(),
+		store.Parser: parse.New(parse.Options{}), store.Validator: validate.New(validate.Tables()), store.Router: route.New(),
 	}
 	if h.opt.Wrap != nil {
 		for s, impl := range stages {

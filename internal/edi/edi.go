@@ -84,6 +84,12 @@ type Finding struct {
 	Message  string   `json:"message"`
 	Actual   string   `json:"actual,omitempty"`
 	Expected string   `json:"expected,omitempty"`
+	// Loop is the innermost segment group or loop that the segment stands in: "SG26", "N1". Empty
+	// outside of any.
+	Loop string `json:"loop,omitempty"`
+	// DataElement is the number of the data element or composite as its standard writes it:
+	// "0062", "C082" (ISO 9735), "98", "C040" (X12).
+	DataElement string `json:"data_element,omitempty"`
 }
 
 // HasFatal reports whether one of the findings is fatal.

@@ -32,6 +32,7 @@ var floorOf = map[string]int{
 	"internal/store":        1,
 	"internal/idempotency":  1,
 	"internal/partner":      1,
+	"internal/guideline":    1,
 	"internal/spool":        1,
 	"internal/edi":          0,
 	"internal/edifact":      0,
@@ -42,6 +43,7 @@ var floorOf = map[string]int{
 	"internal/edi/scan":     0,
 	"internal/edi/charset":  0,
 	"internal/inspect":      1,
+	"internal/edi/tables":   0,
 	"migrations":            1,
 }
 
@@ -54,10 +56,11 @@ var tools = []string{"internal/floors", "internal/tools"}
 // sameFloor are imports on one floor that DESIGN §5 allows beside a parent folder's package.
 var sameFloor = map[string][]string{
 	"internal/as2":             {"internal/cms"},
-	"internal/edifact":         {"internal/edi/scan"},
-	"internal/x12":             {"internal/edi/scan"},
+	"internal/edi/tables":      {"internal/edi/scan"},
+	"internal/edifact":         {"internal/edi/scan", "internal/edi/tables"},
+	"internal/x12":             {"internal/edi/scan", "internal/edi/tables"},
 	"internal/idempotency":     {"internal/store"},
-	"internal/partner":         {"internal/store"},
+	"internal/partner":         {"internal/store", "internal/guideline"},
 	"internal/store/storetest": {"internal/store"},
 	"internal/as2/sender":      {"internal/endpoint/dial"},
 	"internal/endpoint/http":   {"internal/endpoint/dial"},

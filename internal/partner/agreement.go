@@ -1,6 +1,7 @@
 package partner
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/edihub/edihub/internal/config"
 	"github.com/edihub/edihub/internal/edi"
+	"github.com/edihub/edihub/internal/edi/tables"
+	"github.com/edihub/edihub/internal/guideline"
 )
 
 // agreement reads one agreement over the defaults.
@@ -48,7 +51,7 @@ func (b *builder) agreementKeys(o *config.Object, a *Agreement) {
 	a.Ordering.Advance = ordering.Choice("advance", a.Ordering.Advance, "delivered", "accepted")
 	ordering.Close()
 
-	validateKeys(o.Object("validate"), &a.Validate)
+	b.validateKeys(o.Object("validate"), &a.Validate)
 	acksKeys(o.Object("acks"), &a.Acks)
 
 	duplicates := o.Object("duplicates")
@@ -58,11 +61,13 @@ func (b *builder) agreementKeys(o *config.Object, a *Agreement) {
 	duplicates.Close()
 }
 
-func validateKeys(o *config.Object, v *Validate) {
+func (b *builder) validateKeys(o *config.Object, v *Validate) {
 	v.Level = o.Choice("level", v.Level, "off", "envelope", "tables", "guideline")
 	v.WarnOnly = o.Choices("warn_only", v.WarnOnly, "code", "length", "unused")
 	v.TrailerErrors = o.Choice("trailer_errors", v.TrailerErrors, "reject", "warn")
-	v.Guideline = o.String("guideline", v.Guideline)
+	if o.Has("guideline") {
+		v.Guideline, v.Rulebook = o.String("guideline", ""), b.rulebook(o)
+	}
 	v.Rules = o.Choices("rules", v.Rules, "auto", "en16931", "peppol", "ubl")
 	if v.Level == "guideline" && v.Guideline == "" {
 		o.Fail("level", "level guideline needs a guideline", "add guideline: with its name, or use level: tables")
@@ -79,6 +84,36 @@ func validateKeys(o *config.Object, v *Validate) {
 		v.Severity = merged
 	}
 	o.Close()
+}
+
+// rulebook reads the guideline that a record names, once for all that name it.
+func (b *builder) rulebook(o *config.Object) *tables.Guideline {
+	file := o.File("guideline", "")
+	if file == "" {
+		return nil
+	}
+	if g, done := b.guidelines[file]; done {
+		return g
+	}
+	if b.guidelines == nil {
+		b.guidelines = make(map[string]*tables.Guideline)
+	}
+	b.guidelines[file] = nil
+	g, err := guideline.Load(file)
+	var problems config.Problems
+	switch {
+	case errors.As(err, &problems):
+		b.problems = append(b.problems, problems...)
+		return nil
+	case err != nil:
+		o.Fail("guideline", err.Error(), "name a guideline file that exists, relative to this file")
+		return nil
+	}
+	for _, part := range g.Parts {
+		b.feed(part)
+	}
+	b.guidelines[file] = g.Guideline
+	return g.Guideline
 }
 
 func acksKeys(o *config.Object, a *Acks) {

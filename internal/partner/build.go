@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/edihub/edihub/internal/config"
+	"github.com/edihub/edihub/internal/edi/tables"
 )
 
 // builder collects records, where they stand, and what is wrong with them.
@@ -22,6 +23,7 @@ type builder struct {
 	publicKeys map[[32]byte]keyOwner
 	folders    []folder
 	references []reference
+	guidelines map[string]*tables.Guideline // by file; nil where it cannot be used
 	places     places
 }
 

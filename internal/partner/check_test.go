@@ -125,6 +125,7 @@ func TestRefusedFiles(t *testing.T) {
 		"ordering":                   {secured + "agreements: [{match: {}, ordering: {by: partners}}]\n", 13, []string{`did you mean "partner"?`}},
 		"severity":                   {secured + "agreements: [{match: {}, validate: {severity: {BR-1: error}}}]\n", 13, []string{"agreements[0].validate.severity.BR-1", "fatal, warning, off"}},
 		"guideline":                  {secured + "agreements: [{match: {}, validate: {level: guideline}}]\n", 13, []string{"needs a guideline"}},
+		"guideline file":             {secured + "agreements: [{match: {}, validate: {level: guideline, guideline: none.yaml}}]\n", 13, []string{"none.yaml", "validate.guideline", "relative to this file"}},
 		"window":                     {secured + "agreements: [{match: {}, duplicates: {document: {window: forever}}}]\n", 13, []string{`"forever" is not allowed`}},
 		"max age":                    {secured + "agreements: [{match: {}, max_age: 0}]\n", 13, []string{"1s to 400d"}},
 		"defaults with a match":      {secured + "defaults: {match: {}}\n", 13, []string{`unknown key "match"`}},

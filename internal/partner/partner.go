@@ -10,6 +10,7 @@ import (
 
 	"github.com/edihub/edihub/internal/config"
 	"github.com/edihub/edihub/internal/edi"
+	"github.com/edihub/edihub/internal/edi/tables"
 )
 
 // Own is one of our own identities.
@@ -226,6 +227,7 @@ type Validate struct {
 	WarnOnly      []string
 	TrailerErrors string // reject | warn
 	Guideline     string
+	Rulebook      *tables.Guideline // what the file named by Guideline says; nil without one
 	Rules         []string
 	Severity      map[string]string
 }

@@ -32,7 +32,7 @@ routes:
 `
 
 func order(to, number string) []byte {
-	return []byte("UNB+UNOC:3+ACME:ZZ+" + to + ":ZZ+261130:1200+" + number + "'UNH+1+ORDERS:D:96A:UN'BGM+220+PO-" + number + "+9'DTM+137:20261130:102'UNT+4+1'UNZ+1+" + number + "'")
+	return []byte("UNB+UNOC:3+ACME:ZZ+" + to + ":ZZ+261130:1200+" + number + "'UNH+1+ORDERS:D:96A:UN'BGM+220+PO-" + number + "+9'DTM+137:20261130:102'UNS+S'UNT+5+1'UNZ+1+" + number + "'")
 }
 
 // TestThereAndBack sends one message by each way out, mends the records for one that had none, and

@@ -279,6 +279,11 @@ func codeInterchange(c *coder, ic *store.Interchange) {
 	c.time(&ic.At)
 	c.bool(&ic.Preserve)
 	text(c, &ic.OnReject)
+	c.findingPlaces(ic.Envelope.Findings)
+	for i := range ic.Groups {
+		c.findingPlaces(ic.Groups[i].Findings)
+	}
+	c.findingPlaces(ic.Findings)
 }
 
 func codeMessage(c *coder, m *store.Message) {
@@ -296,6 +301,8 @@ func codeMessage(c *coder, m *store.Message) {
 	c.time(&m.At)
 	text(c, &m.ControlRef)
 	c.bool(&m.Test)
+	c.findingPlaces(m.Envelope.Findings)
+	c.findingPlaces(m.Findings)
 }
 
 func codeDelivery(c *coder, d *store.Delivery) {
@@ -420,4 +427,13 @@ func codeFinding(c *coder, f *edi.Finding) {
 	text(c, &f.Message)
 	text(c, &f.Actual)
 	text(c, &f.Expected)
+}
+
+// findingPlaces are the fields of findings that came later. A finding stands inside of others, so
+// they follow at the end of the whole object, where an older object has nothing.
+func (c *coder) findingPlaces(fs []edi.Finding) {
+	for i := range fs {
+		text(c, &fs[i].Loop)
+		text(c, &fs[i].DataElement)
+	}
 }
