@@ -50,17 +50,19 @@ var tools = []string{"internal/floors", "internal/tools"}
 
 // sameFloor are imports on one floor that DESIGN §5 allows beside a parent folder's package.
 var sameFloor = map[string][]string{
-	"internal/as2":             {"internal/cms"},
-	"internal/edifact":         {"internal/edi/scan"},
-	"internal/x12":             {"internal/edi/scan"},
-	"internal/idempotency":     {"internal/store"},
-	"internal/partner":         {"internal/store"},
-	"internal/store/storetest": {"internal/store"},
-	"internal/as2/sender":      {"internal/endpoint/dial"},
-	"internal/endpoint/http":   {"internal/endpoint/dial"},
-	"internal/app/demo":        {"internal/app", "internal/app/peer"},
-	"internal/app/loadtest":    {"internal/app", "internal/app/peer"},
-	"internal/pipeline":        {"internal/pipeline/send"},
+	"internal/as2":               {"internal/cms"},
+	"internal/edifact":           {"internal/edi/scan"},
+	"internal/x12":               {"internal/edi/scan"},
+	"internal/peppol":            {"internal/peppol/ubl", "internal/peppol/ubl/structure", "internal/peppol/ubl/syntax", "internal/peppol/codes"},
+	"internal/peppol/ubl/syntax": {"internal/peppol/codes"},
+	"internal/idempotency":       {"internal/store"},
+	"internal/partner":           {"internal/store"},
+	"internal/store/storetest":   {"internal/store"},
+	"internal/as2/sender":        {"internal/endpoint/dial"},
+	"internal/endpoint/http":     {"internal/endpoint/dial"},
+	"internal/app/demo":          {"internal/app", "internal/app/peer"},
+	"internal/app/loadtest":      {"internal/app", "internal/app/peer"},
+	"internal/pipeline":          {"internal/pipeline/send"},
 }
 
 // drivers are the only packages that may know their library.
