@@ -249,6 +249,9 @@ func (t *Tree) AttrAt(n Node, i int) (kind AttrName, name, value string) {
 	return a.name, view(t.src[a.nameFrom : a.nameFrom+uint32(a.nameLen)]), t.attrValue(a)
 }
 
+// AttrNameAt returns what the i-th attribute is, from 0.
+func (t *Tree) AttrNameAt(n Node, i int) AttrName { return t.attrs[t.nodes[n].attr+uint32(i)].name }
+
 func (t *Tree) attrValue(a *attr) string {
 	if a.extra {
 		return view(t.extra[a.from:a.to])

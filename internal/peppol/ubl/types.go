@@ -1,5 +1,7 @@
 package ubl
 
+import "iter"
+
 // Type says what an element holds: one of the value types or an aggregate.
 type Type uint16
 
@@ -37,4 +39,20 @@ func (t Type) Children() []Child {
 		return nil
 	}
 	return aggregates[t-firstAggregate]
+}
+
+// Kinds yields all kinds but Foreign.
+func Kinds() iter.Seq[Kind] {
+	return func(yield func(Kind) bool) {
+		for k := Foreign + 1; k < kindCount && yield(k); k++ {
+		}
+	}
+}
+
+// AttrNames yields all attributes but ForeignAttr.
+func AttrNames() iter.Seq[AttrName] {
+	return func(yield func(AttrName) bool) {
+		for a := ForeignAttr + 1; a < attrCount && yield(a); a++ {
+		}
+	}
 }
