@@ -1,6 +1,10 @@
 package peppol
 
-import "github.com/edihub/edihub/internal/edi"
+import (
+	"github.com/edihub/edihub/internal/edi"
+	"github.com/edihub/edihub/internal/peppol/ubl"
+	"github.com/edihub/edihub/internal/peppol/ubl/syntax"
+)
 
 // Rule is one rule of a rule set. Exactly one of Document and Line is set.
 type Rule struct {
@@ -99,6 +103,13 @@ type Set struct {
 	// Claims reports whether a document with this CustomizationID says that it obeys the set.
 	Claims func(customization string) bool
 	Rules  []Rule
+	Syntax *Syntax // nil for none
+}
+
+// Syntax are rules of a set about the elements of the document rather than about the invoice.
+type Syntax struct {
+	Rules []syntax.Rule
+	Check func(t *ubl.Tree, emit syntax.Emit)
 }
 
 // Severities changes the severity of rules: rule id to "fatal", "warning" or "off". It is how an

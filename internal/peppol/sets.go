@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/edihub/edihub/internal/edi"
+	"github.com/edihub/edihub/internal/peppol/ubl/syntax"
 )
 
 // Core is the id of the set that every other one is based on.
@@ -21,6 +22,7 @@ var en16931 = sync.OnceValue(func() *Set {
 		Claims: func(customization string) bool { return customization == core },
 		Rules: slices.Concat(documentRules(), partyRules(), referenceRules(), paymentRules(), chargeRules(), lineRules(), totalRules(),
 			breakdownRules(), decimalRules(), vatRules()),
+		Syntax: &Syntax{Rules: syntax.Rules(), Check: syntax.Check},
 	}
 })
 

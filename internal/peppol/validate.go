@@ -6,6 +6,7 @@ import (
 
 	"github.com/edihub/edihub/internal/edi"
 	"github.com/edihub/edihub/internal/peppol/ubl"
+	"github.com/edihub/edihub/internal/peppol/ubl/syntax"
 )
 
 // Options say how Validate judges a document.
@@ -61,11 +62,11 @@ func Validate(doc []byte, o Options) (*Verdict, error) {
 		return nil, err
 	}
 	fill(&w.invoice, t)
-	return judge(&w.invoice, o), nil
+	return judge(&w.invoice, t, o), nil
 }
 
-// judge applies the sets to an invoice.
-func judge(inv *Invoice, o Options) *Verdict {
+// judge applies the sets to an invoice and to the document that it was read from.
+func judge(inv *Invoice, t *ubl.Tree, o Options) *Verdict {
 	v := &Verdict{
 		Document: "Invoice", Customization: strings.Clone(inv.Customization.Norm()), Profile: strings.Clone(inv.Profile.Norm()), Sets: o.Sets,
 	}
@@ -83,6 +84,7 @@ func judge(inv *Invoice, o Options) *Verdict {
 	r.readable(inv)
 	for _, s := range v.Sets {
 		r.apply(s, inv)
+		r.applySyntax(s, t)
 	}
 	v.Findings, v.Omitted = r.findings, r.omitted
 	for i := range v.Findings { // what stands in the document is gone with it
@@ -141,4 +143,21 @@ func (r *Report) apply(s *Set, inv *Invoice) {
 			counts[j] = r.count
 		}
 	}
+}
+
+// applySyntax judges the rules of a set about elements.
+func (r *Report) applySyntax(s *Set, t *ubl.Tree) {
+	if s.Syntax == nil {
+		return
+	}
+	var counts map[*syntax.Rule]*int
+	s.Syntax.Check(t, func(u *syntax.Rule, n ubl.Node, actual string) {
+		if counts == nil {
+			counts = map[*syntax.Rule]*int{}
+		}
+		if counts[u] == nil {
+			counts[u] = new(int)
+		}
+		r.add(s.ID, &Rule{ID: u.ID, Severity: u.Severity, Terms: u.Terms, Message: u.Message}, counts[u], n, actual, "")
+	})
 }
