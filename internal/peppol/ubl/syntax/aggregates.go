@@ -282,5 +282,15 @@ func (c *checker) isSEPA(id ubl.Node) bool {
 	return strings.EqualFold(scheme, "SEPA")
 }
 
-// trim takes the white space of XML off both ends.
-func trim(s string) string { return strings.Trim(s, " \t\r\n") }
+// trim takes the white space of XML off both ends. Nearly always there is none.
+func trim(s string) string {
+	for len(s) > 0 && blank(s[0]) {
+		s = s[1:]
+	}
+	for len(s) > 0 && blank(s[len(s)-1]) {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
