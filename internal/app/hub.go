@@ -24,6 +24,7 @@ import (
 	"github.com/edihub/edihub/internal/broker/local"
 	"github.com/edihub/edihub/internal/clock"
 	"github.com/edihub/edihub/internal/config"
+	"github.com/edihub/edihub/internal/edi"
 	"github.com/edihub/edihub/internal/endpoint/dial"
 	"github.com/edihub/edihub/internal/endpoint/directory"
 	httpendpoint "github.com/edihub/edihub/internal/endpoint/http"
@@ -166,6 +167,11 @@ func (h *Hub) openStore(ctx context.Context) error {
 	return h.versionRegistry(ctx, h.registry.Current())
 }
 
+// checkers returns what the validator asks about documents of each standard.
+func checkers() map[edi.Standard][]validate.Checker {
+	return map[edi.Standard][]validate.Checker{edi.UBL: {validate.UBL{}}}
+}
+
 func (h *Hub) startPipeline(ctx context.Context) error {
 	h.dialer = dial.New(dial.Options{Clock: h.clock})
 	h.atStop(func(context.Context) error { h.dialer.Close(); return nil })
@@ -175,7 +181,7 @@ func (h *Hub) startPipeline(ctx context.Context) error {
 		http:      httpendpoint.New(httpendpoint.Options{Dialer: h.dialer, Clock: h.clock}),
 	}
 	stages := map[store.Stage]pipeline.Stage{
-		store.Parser: parse.New(parse.Options{}), store.Validator: validate.New(nil), store.Router: route.New(),
+		store.Parser: parse.New(parse.Options{}), store.Validator: validate.New(checkers()), store.Router: route.New(),
 	}
 	if h.opt.Wrap != nil {
 		for s, impl := range stages {

@@ -76,18 +76,19 @@ var unknownCustomization = Rule{
 }
 
 // claimed returns those of the sets that the document says it obeys, with the sets that they are
-// based on. Where none of them claims it, that is EN 16931 alone, and ok is false.
-func claimed(sets []*Set, customization string) (out []*Set, ok bool) {
+// based on. Where none of them claims it, that is EN 16931 alone. It is not known where no set of
+// the program claims it.
+func claimed(sets []*Set, customization string) (out []*Set, known bool) {
 	apply := map[string]bool{}
 	for _, s := range sets {
 		if s.Claims(customization) {
-			apply[s.ID], ok = true, true
+			apply[s.ID] = true
 			if s.Base != "" {
 				apply[s.Base] = true
 			}
 		}
 	}
-	if !ok {
+	if len(apply) == 0 {
 		apply[Core] = true
 	}
 	for _, s := range sets {
@@ -95,5 +96,5 @@ func claimed(sets []*Set, customization string) (out []*Set, ok bool) {
 			out = append(out, s)
 		}
 	}
-	return out, ok
+	return out, slices.ContainsFunc(Sets(), func(s *Set) bool { return s.Claims(customization) })
 }

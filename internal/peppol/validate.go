@@ -11,7 +11,7 @@ import (
 
 // Options say how Validate judges a document.
 type Options struct {
-	// Sets are the rule sets to choose from.
+	// Sets are the rule sets to choose from, with those that they are based on.
 	Sets []*Set
 	// Exactly applies all Sets, whatever the document says that it obeys. Otherwise those apply
 	// which claim the document, and EN 16931 alone where none does.
@@ -75,8 +75,8 @@ func judge(inv *Invoice, t *ubl.Tree, o Options) *Verdict {
 	}
 	r := &Report{Severities: o.Severities, PerRule: o.PerRule, source: inv.Source}
 	if !o.Exactly {
-		var ok bool
-		if v.Sets, ok = claimed(o.Sets, v.Customization); !ok {
+		var known bool
+		if v.Sets, known = claimed(o.Sets, v.Customization); !known {
 			r.begin(structureSet, &unknownCustomization)
 			r.Differ(inv.at(&inv.Customization), inv.Customization.Text, "")
 		}
