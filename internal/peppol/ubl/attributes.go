@@ -171,7 +171,7 @@ func attrNamed(name []byte) AttrName {
 	case "listVersionID":
 		return ListVersionID
 	}
-	for a := CharacterSetCode; a < attrCount; a++ {
+	for a := CharacterSetCode; a < SchemaInstance; a++ {
 		if attrNames[a] == string(name) {
 			return a
 		}
@@ -247,6 +247,8 @@ func spaceOf(uri []byte) space {
 		return aggregateSpace
 	case basicNamespace:
 		return basicSpace
+	case instanceNamespace:
+		return instanceSpace
 	}
 	return otherSpace
 }
@@ -286,6 +288,7 @@ func (p *Parser) checkAttributes(first int) error {
 		return nil
 	}
 	var seen uint64
+	instance := false
 	for i := range attrs {
 		a := &attrs[i]
 		if a.name != ForeignAttr {
@@ -303,6 +306,7 @@ func (p *Parser) checkAttributes(first int) error {
 				return p.fail(int(a.nameFrom), "PREFIX", "the prefix of the attribute "+string(p.attrRaw(a))+" is not declared", "declare it with xmlns")
 			}
 			uri = p.uriOf(b)
+			instance = instance || b.space == instanceSpace
 			if string(prefix) == "xml" {
 				uri = []byte(xmlNamespace)
 			}
@@ -313,7 +317,21 @@ func (p *Parser) checkAttributes(first int) error {
 			}
 		}
 	}
+	if instance {
+		p.markInstance(attrs)
+	}
 	return nil
+}
+
+// markInstance gives the attributes of the namespace of schema instances their name.
+func (p *Parser) markInstance(attrs []attr) {
+	for i := range attrs {
+		if prefix, _ := split(p.attrRaw(&attrs[i])); prefix != nil {
+			if b, _ := p.lookup(prefix); b.space == instanceSpace {
+				attrs[i].name = SchemaInstance
+			}
+		}
+	}
 }
 
 // same reports whether an attribute has a namespace and local name.

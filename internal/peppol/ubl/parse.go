@@ -44,7 +44,10 @@ const (
 	extensionSpace
 	aggregateSpace
 	basicSpace
+	instanceSpace
 )
+
+const instanceNamespace = "http://www.w3.org/2001/XMLSchema-instance"
 
 const extensionNamespace = "urn:oasis:names:specification:ubl:schema:xsd:CommonExtensionComponents-2"
 

@@ -58,6 +58,7 @@ const (
 	UnitCodeListIdentifier // not of UBL, but rules speak of it
 	UnitCodeListVersionID
 	URI
+	SchemaInstance // every attribute of the namespace of schema instances, such as xsi:schemaLocation
 
 	attrCount
 )
@@ -71,6 +72,7 @@ var attrNames = [attrCount]string{
 	SchemeURI: "schemeURI", SchemeVersionID: "schemeVersionID", UnitCode: "unitCode", UnitCodeListAgencyID: "unitCodeListAgencyID",
 	UnitCodeListAgencyIdentifier: "unitCodeListAgencyIdentifier", UnitCodeListAgencyName: "unitCodeListAgencyName",
 	UnitCodeListID: "unitCodeListID", UnitCodeListIdentifier: "unitCodeListIdentifier", UnitCodeListVersionID: "unitCodeListVersionID", URI: "uri",
+	SchemaInstance: "xsi:*",
 }
 
 // String returns the name of the attribute.
