@@ -6,6 +6,7 @@ import (
 
 	"github.com/edihub/edihub/internal/edi"
 	"github.com/edihub/edihub/internal/peppol/ubl"
+	"github.com/edihub/edihub/internal/peppol/ubl/structure"
 	"github.com/edihub/edihub/internal/peppol/ubl/syntax"
 )
 
@@ -15,7 +16,9 @@ type Options struct {
 	Sets []*Set
 	// Exactly applies all Sets, whatever the document says that it obeys. Otherwise those apply
 	// which claim the document, and EN 16931 alone where none does.
-	Exactly    bool
+	Exactly bool
+	// Structure judges the document by the structure of UBL 2.1 too: the set "ubl".
+	Structure  bool
 	Severities Severities
 	PerRule    int // findings of one rule at most; 0 is DefaultPerRule
 	Limits     ubl.Limits
@@ -54,6 +57,7 @@ func Validate(doc []byte, o Options) (*Verdict, error) {
 	defer func() {
 		if cap(w.invoice.Lines) < roomy {
 			w.invoice.reset()
+			w.parser.Release()
 			workspaces.Put(w)
 		}
 	}()
@@ -82,6 +86,9 @@ func judge(inv *Invoice, t *ubl.Tree, o Options) *Verdict {
 		}
 	}
 	r.readable(inv)
+	if o.Structure {
+		r.applyStructure(t)
+	}
 	for _, s := range v.Sets {
 		r.apply(s, inv)
 		r.applySyntax(s, t)
@@ -143,6 +150,20 @@ func (r *Report) apply(s *Set, inv *Invoice) {
 			counts[j] = r.count
 		}
 	}
+}
+
+// applyStructure judges the document by the structure of UBL 2.1.
+func (r *Report) applyStructure(t *ubl.Tree) {
+	var counts map[*structure.Rule]*int
+	structure.Check(t, func(u *structure.Rule, n ubl.Node, actual, expected string) {
+		if counts == nil {
+			counts = map[*structure.Rule]*int{}
+		}
+		if counts[u] == nil {
+			counts[u] = new(int)
+		}
+		r.add(structureSet, &Rule{ID: u.ID, Severity: u.Severity, Message: u.Message}, counts[u], n, actual, expected)
+	})
 }
 
 // applySyntax judges the rules of a set about elements.

@@ -119,6 +119,15 @@ func (p *Parser) Parse(doc []byte, l Limits) (*Tree, error) {
 	return t, nil
 }
 
+// Release forgets the document, so that a parser that waits for the next one does not hold it.
+func (p *Parser) Release() {
+	const keep = 1 << 20
+	p.tree.src = nil
+	if cap(p.tree.extra) > keep {
+		p.tree.extra = nil
+	}
+}
+
 // document reads prolog, root element and what follows.
 func (p *Parser) document() error {
 	src := p.tree.src
