@@ -43,6 +43,7 @@ func commands(e *environment) []*cobra.Command {
 		newTransmissionCommand(e),
 		newDeadCommand(e),
 		newStageCommand(e),
+		newValidateCommand(e),
 		newCheckCommand(e),
 		newMigrateCommand(e),
 		newKeygenCommand(e),

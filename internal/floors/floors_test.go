@@ -32,6 +32,7 @@ var floorOf = map[string]int{
 	"internal/idempotency":  1,
 	"internal/partner":      1,
 	"internal/spool":        1,
+	"internal/verdict":      1,
 	"internal/edi":          0,
 	"internal/edifact":      0,
 	"internal/x12":          0,
