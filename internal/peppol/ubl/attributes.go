@@ -205,7 +205,6 @@ func (p *Parser) isDeclaration(a *attr) bool {
 
 // declare takes the namespace declarations of the start tag (Namespaces in XML 1.0 §2, §5).
 func (p *Parser) declare() error {
-	clear(p.cache[:])
 	scope := len(p.bindings)
 	for i := range p.decls {
 		a := &p.decls[i]
@@ -219,6 +218,10 @@ func (p *Parser) declare() error {
 			return p.fail(at, "NAMESPACE", "the namespace declaration "+string(raw)+" is not allowed", "bind a prefix of your own to a namespace of your own")
 		}
 		b := scopeBinding{prefixFrom: uint32(at + len(raw) - len(name)), prefixLen: uint16(len(name)), extra: a.extra, from: a.from, to: a.to, space: spaceOf(uri)}
+		var ok bool
+		if b.packed, ok = packPrefix(name); !ok {
+			b.packed = math.MaxUint64 // no packed prefix is as large
+		}
 		for _, other := range p.bindings[scope:] {
 			if bytes.Equal(p.prefixOf(other), name) {
 				return p.fail(at, "DUPLICATE-ATTRIBUTE", "the attribute "+string(raw)+" is given twice", "remove one of them")

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/edihub/edihub/internal/edi"
@@ -19,7 +20,6 @@ type Parser struct {
 	bindings []scopeBinding
 	decls    []attr // namespace declarations of the start tag in hand
 	prefixed bool   // an attribute of the start tag in hand has a prefix
-	cache    [cacheSize]cached
 }
 
 // frame is an element that is open.
@@ -53,21 +53,13 @@ const extensionNamespace = "urn:oasis:names:specification:ubl:schema:xsd:CommonE
 
 // scopeBinding is a namespace declaration in scope: spans of prefix and URI.
 type scopeBinding struct {
+	packed     uint64 // the prefix, if it has at most seven bytes
 	prefixFrom uint32
 	prefixLen  uint16
 	extra      bool // the URI is in Tree.extra
 	space      space
 	from, to   uint32
 }
-
-// cached is the kind of a qualified name under the namespace declarations in force.
-type cached struct {
-	from uint32
-	len  uint16 // 0 is an empty entry
-	kind Kind
-}
-
-const cacheSize = 512
 
 // Classes of bytes, so that the loops look each byte up once.
 const (
@@ -109,7 +101,6 @@ func (p *Parser) Parse(doc []byte, l Limits) (*Tree, error) {
 	t.nodes = append(t.nodes[:0], node{})
 	t.attrs, t.lines, t.ordinals = t.attrs[:0], t.lines[:0], t.ordinals[:0]
 	p.open, p.bindings = p.open[:0], p.bindings[:0]
-	clear(p.cache[:])
 	if most := min(p.l.MaxBytes, math.MaxUint32/2); int64(len(doc)) > most {
 		return nil, p.limit(0, "max_bytes", most)
 	}
@@ -348,7 +339,6 @@ func (p *Parser) close(f *frame, i int) {
 	}
 	if int(f.bindings) < len(p.bindings) {
 		p.bindings = p.bindings[:f.bindings]
-		clear(p.cache[:])
 	}
 	p.open = p.open[:len(p.open)-1]
 }
@@ -429,44 +419,122 @@ func nameEnd(src []byte, i int) int {
 	return i
 }
 
-// kindOf says what the element of a name is under the declarations in force.
+// kindOf says what the element of a name is under the declarations in force. A name that is in
+// the table and has a declared prefix needs no further check.
 func (p *Parser) kindOf(from, end int) (Kind, error) {
-	src := p.tree.src
-	n := end - from
-	slot := nameHash(src, from, n) % cacheSize
-	for range 2 {
-		c := &p.cache[slot]
-		if int(c.len) == n && n > 0 && string(src[c.from:int(c.from)+n]) == string(src[from:end]) {
-			return c.kind, nil
+	name := p.tree.src[from:end]
+	prefix, local := splitName(name)
+	if packed, ok := packPrefix(prefix); ok {
+		for i := len(p.bindings) - 1; i >= 0; i-- {
+			if b := &p.bindings[i]; b.packed == packed {
+				if k := kindNamed(b.space, local); k != Foreign {
+					return k, nil
+				}
+				break
+			}
 		}
-		slot ^= 1
 	}
-	name := src[from:end]
 	if err := p.badName(name, from); err != nil {
 		return 0, err
 	}
-	prefix, local := split(name)
-	s, ok := p.lookup(prefix)
+	b, ok := p.lookup(prefix)
 	if !ok {
 		return 0, p.fail(from, "PREFIX", "the prefix of the element is not declared", "declare it with xmlns")
 	}
-	kind := kindNamed(s.space, local)
-	c := &p.cache[slot]
-	if c.len != 0 {
-		c = &p.cache[slot^1]
-	}
-	*c = cached{from: uint32(from), len: uint16(n), kind: kind}
-	return kind, nil
+	return kindNamed(b.space, local), nil
 }
 
-// nameHash mixes the last eight bytes of a name, its beginning and its length.
-func nameHash(src []byte, from, n int) uint32 {
-	if from < 8 || n < 4 {
-		return uint32(n)
+// splitName splits a name behind its first colon. Nearly all prefixes have three letters.
+func splitName(name []byte) (prefix, local []byte) {
+	if len(name) > 4 && name[3] == ':' && name[0] != ':' && name[1] != ':' && name[2] != ':' {
+		return name[:3], name[4:]
 	}
-	h := binary.LittleEndian.Uint64(src[from+n-8:])
-	h = h*0x9e3779b97f4a7c15 ^ uint64(binary.LittleEndian.Uint32(src[from:])) ^ uint64(n)<<32
-	return uint32(h * 0x9e3779b97f4a7c15 >> 48)
+	return split(name)
+}
+
+// packPrefix makes a number of a prefix of at most seven bytes; that of the empty one is 0.
+func packPrefix(prefix []byte) (packed uint64, ok bool) {
+	if len(prefix) > 7 {
+		return 0, false
+	}
+	for _, c := range prefix {
+		packed = packed<<8 | uint64(c)
+	}
+	return packed, true
+}
+
+// tableSize is a power of two, well above the number of kinds.
+const tableSize = 4096
+
+// kindTable holds the kinds by namespace and local name, in open addressing.
+var kindTable = func() (t [tableSize]Kind) {
+	if 3*int(kindCount) > tableSize {
+		panic("the table of kinds is too small")
+	}
+	for k := Invoice; k < kindCount; k++ {
+		s, local := spaceOfKind(k)
+		i := nameHash(s, []byte(local))
+		for t[i] != Foreign {
+			i = (i + 1) % tableSize
+		}
+		t[i] = k
+	}
+	return t
+}()
+
+// kindParts are namespace and local name of each kind.
+var kindParts = func() (t [kindCount]struct {
+	space space
+	local string
+},
+) {
+	for k := Invoice; k < kindCount; k++ {
+		t[k].space, t[k].local = spaceOfKind(k)
+	}
+	return t
+}()
+
+func spaceOfKind(k Kind) (space, string) {
+	prefix, local, _ := strings.Cut(kindNames[k], ":")
+	switch prefix {
+	case "Invoice":
+		return invoiceSpace, prefix
+	case "CreditNote":
+		return creditNoteSpace, prefix
+	case "ext":
+		return extensionSpace, local
+	case "cac":
+		return aggregateSpace, local
+	}
+	return basicSpace, local
+}
+
+// nameHash mixes beginning, end and length of a local name with its namespace.
+func nameHash(s space, b []byte) uint32 {
+	var x, y uint64
+	switch n := len(b); {
+	case n >= 8:
+		x, y = binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[n-8:])
+	case n >= 4:
+		x, y = uint64(binary.LittleEndian.Uint32(b)), uint64(binary.LittleEndian.Uint32(b[n-4:]))
+	case n > 0:
+		x, y = uint64(b[0])<<8|uint64(b[n/2]), uint64(b[n-1])
+	}
+	h := (x^uint64(len(b))<<56)*0x9e3779b97f4a7c15 + (y^uint64(s))*0xc2b2ae3d27d4eb4f
+	return uint32((h ^ h>>29) * 0x9e3779b97f4a7c15 >> 52)
+}
+
+// kindNamed finds the kind of a name.
+func kindNamed(s space, local []byte) Kind {
+	if s < invoiceSpace || s > basicSpace {
+		return Foreign
+	}
+	for i := nameHash(s, local); ; i = (i + 1) % tableSize {
+		k := kindTable[i]
+		if k == Foreign || kindParts[k].local == string(local) && kindParts[k].space == s {
+			return k
+		}
+	}
 }
 
 // badName checks a name (Namespaces in XML 1.0 §4) and its length.
@@ -480,41 +548,6 @@ func (p *Parser) badName(name []byte, at int) error {
 		return p.fail(at, "NAME", "the name of an element or attribute is malformed", "begin it with a letter, with at most one prefix and colon")
 	}
 	return nil
-}
-
-// kinds finds the kind of a name with its usual prefix.
-var kinds = func() map[string]Kind {
-	m := make(map[string]Kind, kindCount)
-	for k := Invoice; k < kindCount; k++ {
-		m[kindNames[k]] = k
-	}
-	return m
-}()
-
-func kindNamed(s space, local []byte) Kind {
-	var room [64]byte
-	prefix := ""
-	switch s {
-	case invoiceSpace:
-		if string(local) == "Invoice" {
-			return Invoice
-		}
-		return Foreign
-	case creditNoteSpace:
-		if string(local) == "CreditNote" {
-			return CreditNote
-		}
-		return Foreign
-	case aggregateSpace:
-		prefix = "cac:"
-	case basicSpace:
-		prefix = "cbc:"
-	case extensionSpace:
-		prefix = "ext:"
-	default:
-		return Foreign
-	}
-	return kinds[string(append(append(room[:0], prefix...), local...))]
 }
 
 // fail makes an error at a place.
