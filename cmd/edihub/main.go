@@ -52,6 +52,7 @@ func commands(e *environment) []*cobra.Command {
 		newDeadCommand(e),
 		newStageCommand(e),
 		newInspectCommand(e),
+		newValidateCommand(e),
 		newCheckCommand(e),
 		newMigrateCommand(e),
 		newKeygenCommand(e),

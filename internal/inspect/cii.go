@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/edihub/edihub/internal/edi"
-	"github.com/edihub/edihub/internal/peppol"
+	"github.com/edihub/edihub/internal/peppol/ubl"
 )
 
 // ciiNamespace is that of a UN/CEFACT Cross Industry Invoice, version D16B and its successors.
@@ -43,7 +43,7 @@ const (
 )
 
 // cii reads a CrossIndustryInvoice to its end.
-func (rep *Report) cii(r io.Reader, l peppol.Limits) error {
+func (rep *Report) cii(r io.Reader, l ubl.Limits) error {
 	most := l.MaxBytes
 	if most <= 0 {
 		most = ciiMaxBytes

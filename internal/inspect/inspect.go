@@ -10,7 +10,7 @@ import (
 	"github.com/edihub/edihub/internal/edi"
 	"github.com/edihub/edihub/internal/edi/charset"
 	"github.com/edihub/edihub/internal/edifact"
-	"github.com/edihub/edihub/internal/peppol"
+	"github.com/edihub/edihub/internal/peppol/ubl"
 	"github.com/edihub/edihub/internal/x12"
 )
 
@@ -24,7 +24,7 @@ const (
 type Options struct {
 	EDIFACT edifact.Limits
 	X12     x12.Limits
-	UBL     peppol.Limits
+	UBL     ubl.Limits
 }
 
 // Report is what a file says. Its JSON is a promise (see the command line's documentation).
@@ -130,7 +130,7 @@ func sniff(prefix []byte) string {
 		return string(edi.EDIFACT)
 	case x12.Sniff(prefix):
 		return string(edi.X12)
-	case peppol.Sniff(prefix):
+	case ubl.Sniff(prefix):
 		return string(edi.UBL)
 	case sniffCII(prefix):
 		return StandardCII
@@ -230,15 +230,15 @@ func (rep *Report) unknown(br *bufio.Reader) {
 }
 
 // ubl reads an invoice or credit note.
-func (rep *Report) ubl(r io.Reader, l peppol.Limits) error {
+func (rep *Report) ubl(r io.Reader, l ubl.Limits) error {
 	c := &counter{r: r}
-	ic, m, err := peppol.ReadHead(c, l)
-	var bad *peppol.XMLError
+	ic, m, err := ubl.ReadHead(c, l)
+	var bad *ubl.XMLError
 	switch {
 	case err == nil:
 	case errors.As(err, &bad):
 		m.Findings = append(m.Findings, bad.Finding())
-	case errors.Is(err, peppol.ErrNotUBL):
+	case errors.Is(err, ubl.ErrNotUBL):
 		rep.Standard = StandardUnknown
 		rep.Findings = append(rep.Findings, edi.Finding{Rule: "UBL-ROOT", Severity: edi.Fatal, Message: err.Error() + "; send an Invoice or CreditNote of UBL 2.1"})
 		return nil

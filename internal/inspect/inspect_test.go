@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	isa   = "ISA*00*          *00*          *ZZ*ALPHA          *ZZ*BETA           *260301*1200*U*00401*000000001*0*T*>~"
-	whole = isa + "GS*PO*ALPHA*BETA*20260301*1200*7*X*004010~ST*850*0001~BEG*00*SA*PO77**20260301~PO1*1*5*EA*9.25**VN*W-1~SE*4*0001~GE*1*7~IEA*1*000000001~"
-	order = "UNB+UNOA:3+ALPHA:ZZ+BETA:ZZ+260301:1200+R1'UNH+1+ORDERS:D:96A:UN'BGM+220+PO1+9'UNT+3+1'UNZ+1+R1'"
-	ubl   = `<Invoice xmlns="urn:oasis:names:specification:ubl:schema:xsd:Invoice-2" xmlns:cbc="urn:oasis:names:specification:ubl:schema:xsd:CommonBasicComponents-2"><cbc:CustomizationID>urn:x</cbc:CustomizationID><cbc:ID>I1</cbc:ID></Invoice>`
-	cii   = `<?xml version="1.0"?><rsm:CrossIndustryInvoice xmlns:rsm="urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100" xmlns:ram="r">` +
+	isa     = "ISA*00*          *00*          *ZZ*ALPHA          *ZZ*BETA           *260301*1200*U*00401*000000001*0*T*>~"
+	whole   = isa + "GS*PO*ALPHA*BETA*20260301*1200*7*X*004010~ST*850*0001~BEG*00*SA*PO77**20260301~PO1*1*5*EA*9.25**VN*W-1~SE*4*0001~GE*1*7~IEA*1*000000001~"
+	order   = "UNB+UNOA:3+ALPHA:ZZ+BETA:ZZ+260301:1200+R1'UNH+1+ORDERS:D:96A:UN'BGM+220+PO1+9'UNT+3+1'UNZ+1+R1'"
+	ublFile = `<Invoice xmlns="urn:oasis:names:specification:ubl:schema:xsd:Invoice-2" xmlns:cbc="urn:oasis:names:specification:ubl:schema:xsd:CommonBasicComponents-2"><cbc:CustomizationID>urn:x</cbc:CustomizationID><cbc:ID>I1</cbc:ID></Invoice>`
+	cii     = `<?xml version="1.0"?><rsm:CrossIndustryInvoice xmlns:rsm="urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100" xmlns:ram="r">` +
 		`<rsm:ExchangedDocumentContext><ram:GuidelineSpecifiedDocumentContextParameter><ram:ID>urn:cen.eu:en16931:2017</ram:ID></ram:GuidelineSpecifiedDocumentContextParameter></rsm:ExchangedDocumentContext>` +
 		`<rsm:ExchangedDocument><ram:ID>I7</ram:ID><ram:TypeCode>380</ram:TypeCode></rsm:ExchangedDocument><rsm:SupplyChainTradeTransaction><ram:ApplicableHeaderTradeAgreement>` +
 		`<ram:SellerTradeParty><ram:URIUniversalCommunication><ram:URIID schemeID="0088">401</ram:URIID></ram:URIUniversalCommunication></ram:SellerTradeParty>` +
@@ -70,8 +70,8 @@ func TestRead(t *testing.T) {
 		{name: "wrong count of a group", in: strings.Replace(whole, "GE*1", "GE*2", 1), standard: "x12", ics: 1, groups: 1, messages: 1, segments: 8, rule: "EDI-GE-COUNT"},
 		{name: "text before", in: "From: a\nTo: b\n\n" + order, standard: "edifact", ics: 2, messages: 1, segments: 5, rule: "EDI-DATA-OUTSIDE"},
 		{name: "text before an ISA", in: "From: a\nTo: b\n\n" + whole, standard: "x12", ics: 2, groups: 1, messages: 1, segments: 8, rule: "EDI-DATA-OUTSIDE"},
-		{name: "ubl", in: ubl, standard: "ubl", valid: true, ics: 1, messages: 1},
-		{name: "ubl cut off", in: ubl[:len(ubl)-4], standard: "ubl", ics: 1, messages: 1, rule: "UBL-XML-TRUNCATED"},
+		{name: "ubl", in: ublFile, standard: "ubl", valid: true, ics: 1, messages: 1},
+		{name: "ubl cut off", in: ublFile[:len(ublFile)-4], standard: "ubl", ics: 1, messages: 1, rule: "UBL-XML-TRUNCATED"},
 		{name: "cii", in: cii, standard: "cii", valid: true, ics: 1, messages: 1},
 		{name: "cii cut off", in: cii[:len(cii)-30], standard: "cii", ics: 1, messages: 1, rule: "CII-XML"},
 		{name: "cii with a document type", in: strings.Replace(cii, "<rsm:", "<!DOCTYPE a [<!ENTITY b 'c'>]><rsm:", 1), standard: "cii", ics: 1, messages: 1, rule: "CII-XML"},
@@ -153,7 +153,7 @@ func (broken) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 func TestFailedRead(t *testing.T) {
 	t.Parallel()
-	for _, head := range []string{"", order[:60], whole[:200], ubl[:100] + strings.Repeat(" ", 5000), cii[:300] + strings.Repeat(" ", 5000)} {
+	for _, head := range []string{"", order[:60], whole[:200], ublFile[:100] + strings.Repeat(" ", 5000), cii[:300] + strings.Repeat(" ", 5000)} {
 		r := io.MultiReader(strings.NewReader(head), broken{})
 		if _, err := Read("f", r, Options{}); !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("%.20q: %v", head, err)
@@ -183,7 +183,7 @@ func TestPretty(t *testing.T) {
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("X12 (-want +got):\n%s", diff)
 	}
-	if _, err := Pretty(strings.NewReader(ubl), Options{}, &out); !errors.Is(err, ErrNotSegments) {
+	if _, err := Pretty(strings.NewReader(ublFile), Options{}, &out); !errors.Is(err, ErrNotSegments) {
 		t.Errorf("XML: %v", err)
 	}
 }
@@ -192,7 +192,7 @@ func TestPretty(t *testing.T) {
 func TestManyFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for i, in := range []string{order, whole, ubl, cii} {
+	for i, in := range []string{order, whole, ublFile, cii} {
 		name := filepath.Join(dir, fmt.Sprintf("%d.bin", i))
 		if err := os.WriteFile(name, []byte(in), 0o600); err != nil {
 			t.Fatal(err)
@@ -212,7 +212,7 @@ func TestManyFiles(t *testing.T) {
 }
 
 func FuzzInspect(f *testing.F) {
-	for _, in := range []string{order, whole, ubl, cii, "", "text " + order} {
+	for _, in := range []string{order, whole, ublFile, cii, "", "text " + order} {
 		f.Add([]byte(in))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -21,7 +21,7 @@ type flaw uint8
 const (
 	sound       flaw = iota
 	noTrailer        // no UNZ or IEA; UBL: cut off
-	wrongCount       // UNT or SE counts one too many; UBL: cut off, until totals are checked
+	wrongCount       // UNT or SE counts one too many; UBL: the total with VAT is wrong
 	unknownTo        // a receiver that nobody knows
 	boom             // the validator panics
 	flawsInTurn = 4
@@ -165,7 +165,7 @@ func x12File(docs []document, size int) ([]byte, []span) {
 
 func ublFile(d document, size int) ([]byte, []span) {
 	party := func(role, id, name string) string {
-		return fmt.Sprintf(`<cac:Accounting%sParty><cac:Party><cbc:EndpointID schemeID="0088">%s</cbc:EndpointID><cac:PostalAddress><cac:Country><cbc:IdentificationCode>BE</cbc:IdentificationCode></cac:Country></cac:PostalAddress><cac:PartyTaxScheme><cbc:CompanyID>BE0123456789</cbc:CompanyID><cac:TaxScheme><cbc:ID>VAT</cbc:ID></cac:TaxScheme></cac:PartyTaxScheme><cac:PartyLegalEntity><cbc:RegistrationName>%s</cbc:RegistrationName></cac:PartyLegalEntity></cac:Party></cac:Accounting%sParty>`, role, id, name, role)
+		return fmt.Sprintf(`<cac:Accounting%sParty><cac:Party><cbc:EndpointID schemeID="9930">%s</cbc:EndpointID><cac:PostalAddress><cac:Country><cbc:IdentificationCode>BE</cbc:IdentificationCode></cac:Country></cac:PostalAddress><cac:PartyTaxScheme><cbc:CompanyID>BE0123456789</cbc:CompanyID><cac:TaxScheme><cbc:ID>VAT</cbc:ID></cac:TaxScheme></cac:PartyTaxScheme><cac:PartyLegalEntity><cbc:RegistrationName>%s</cbc:RegistrationName></cac:PartyLegalEntity></cac:Party></cac:Accounting%sParty>`, role, id, name, role)
 	}
 	var lines strings.Builder
 	n := 0
@@ -174,17 +174,21 @@ func ublFile(d document, size int) ([]byte, []span) {
 		fmt.Fprintf(&lines, `<cac:InvoiceLine><cbc:ID>%d</cbc:ID><cbc:InvoicedQuantity unitCode="EA">5</cbc:InvoicedQuantity><cbc:LineExtensionAmount currencyID="EUR">50.00</cbc:LineExtensionAmount><cac:Item><cbc:Name>Article %d of the load test</cbc:Name><cac:ClassifiedTaxCategory><cbc:ID>S</cbc:ID><cbc:Percent>20</cbc:Percent><cac:TaxScheme><cbc:ID>VAT</cbc:ID></cac:TaxScheme></cac:ClassifiedTaxCategory></cac:Item><cac:Price><cbc:PriceAmount currencyID="EUR">10.00</cbc:PriceAmount></cac:Price></cac:InvoiceLine>`, n, n)
 	}
 	net, tax := 50*n, 10*n
+	gross := net + tax
+	if d.flaw == wrongCount {
+		gross++
+	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<?xml version="1.0" encoding="UTF-8"?>
 <Invoice xmlns="urn:oasis:names:specification:ubl:schema:xsd:Invoice-2" xmlns:cac="urn:oasis:names:specification:ubl:schema:xsd:CommonAggregateComponents-2" xmlns:cbc="urn:oasis:names:specification:ubl:schema:xsd:CommonBasicComponents-2"><cbc:CustomizationID>urn:cen.eu:en16931:2017#compliant#urn:fdc:peppol.eu:2017:poacc:billing:3.0</cbc:CustomizationID><cbc:ProfileID>urn:fdc:peppol.eu:2017:poacc:billing:01:1.0</cbc:ProfileID><cbc:ID>%s</cbc:ID><cbc:IssueDate>2026-11-30</cbc:IssueDate><cbc:DueDate>2026-12-30</cbc:DueDate><cbc:InvoiceTypeCode>380</cbc:InvoiceTypeCode><cbc:Note>SERIAL %d</cbc:Note><cbc:DocumentCurrencyCode>EUR</cbc:DocumentCurrencyCode><cbc:BuyerReference>PO-%s</cbc:BuyerReference>`, d.number, d.serial, d.number)
 	b.WriteString(party("Supplier", senderID(d.lane), "Load test seller"))
 	b.WriteString(party("Customer", d.to(), "Load test buyer"))
 	fmt.Fprintf(&b, `<cac:PaymentMeans><cbc:PaymentMeansCode>30</cbc:PaymentMeansCode><cac:PayeeFinancialAccount><cbc:ID>BE68539007547034</cbc:ID></cac:PayeeFinancialAccount></cac:PaymentMeans><cac:TaxTotal><cbc:TaxAmount currencyID="EUR">%d.00</cbc:TaxAmount><cac:TaxSubtotal><cbc:TaxableAmount currencyID="EUR">%d.00</cbc:TaxableAmount><cbc:TaxAmount currencyID="EUR">%d.00</cbc:TaxAmount><cac:TaxCategory><cbc:ID>S</cbc:ID><cbc:Percent>20</cbc:Percent><cac:TaxScheme><cbc:ID>VAT</cbc:ID></cac:TaxScheme></cac:TaxCategory></cac:TaxSubtotal></cac:TaxTotal>`, tax, net, tax)
-	fmt.Fprintf(&b, `<cac:LegalMonetaryTotal><cbc:LineExtensionAmount currencyID="EUR">%d.00</cbc:LineExtensionAmount><cbc:TaxExclusiveAmount currencyID="EUR">%d.00</cbc:TaxExclusiveAmount><cbc:TaxInclusiveAmount currencyID="EUR">%d.00</cbc:TaxInclusiveAmount><cbc:PayableAmount currencyID="EUR">%d.00</cbc:PayableAmount></cac:LegalMonetaryTotal>`, net, net, net+tax, net+tax)
+	fmt.Fprintf(&b, `<cac:LegalMonetaryTotal><cbc:LineExtensionAmount currencyID="EUR">%d.00</cbc:LineExtensionAmount><cbc:TaxExclusiveAmount currencyID="EUR">%d.00</cbc:TaxExclusiveAmount><cbc:TaxInclusiveAmount currencyID="EUR">%d.00</cbc:TaxInclusiveAmount><cbc:PayableAmount currencyID="EUR">%d.00</cbc:PayableAmount></cac:LegalMonetaryTotal>`, net, net, gross, net+tax)
 	b.WriteString(lines.String())
 	b.WriteString("</Invoice>\n")
 	out := b.Bytes()
-	if d.flaw == noTrailer || d.flaw == wrongCount {
+	if d.flaw == noTrailer {
 		out = out[:len(out)-40]
 	}
 	return out, []span{{0, len(out)}}

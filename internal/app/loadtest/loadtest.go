@@ -376,7 +376,7 @@ func (r *run) records(ids []*peer.Identity, sink string, now time.Time) (*partne
 	if ids[0].Key != nil {
 		keys = fmt.Sprintf(`, keys: [{cert: %q, key: %q}]`, ids[0].CertFile, ids[0].KeyFile)
 	}
-	fmt.Fprintf(&b, "own:\n  - {id: hub, as2: {id: LTHUB%s}, identifiers: [\"edifact:ZZ:LTHUB\", \"x12:ZZ:LTHUB\", \"peppol:0088:LTHUB\"]}\nconnections:\n", keys)
+	fmt.Fprintf(&b, "own:\n  - {id: hub, as2: {id: LTHUB%s}, identifiers: [\"edifact:ZZ:LTHUB\", \"x12:ZZ:LTHUB\", \"peppol:9930:LTHUB\"]}\nconnections:\n", keys)
 	require, sign, encrypt := "[]", "none", "none"
 	switch {
 	case sec.Sign && sec.Encrypt:
@@ -405,7 +405,7 @@ func (r *run) records(ids []*peer.Identity, sink string, now time.Time) (*partne
 		if i < r.o.Partners {
 			way = from
 		}
-		fmt.Fprintf(&b, "  - {id: p-%s, connections: [%s%s], identifiers: [\"edifact:ZZ:%s\", \"x12:ZZ:%s\", \"peppol:0088:%s\"]}\n", id.AS2ID, way, id.AS2ID, id.AS2ID, id.AS2ID, id.AS2ID)
+		fmt.Fprintf(&b, "  - {id: p-%s, connections: [%s%s], identifiers: [\"edifact:ZZ:%s\", \"x12:ZZ:%s\", \"peppol:9930:%s\"]}\n", id.AS2ID, way, id.AS2ID, id.AS2ID, id.AS2ID, id.AS2ID)
 	}
 	fmt.Fprintf(&b, "agreements:\n  - {match: {}, role: endpoint, split: messages, on_poison: skip, acks: {ubl: none}, ordering: {by: %s}}\nroutes:\n", r.o.Ordering)
 	for i := 1; i <= r.o.Partners; i++ {

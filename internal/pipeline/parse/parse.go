@@ -14,7 +14,7 @@ import (
 	"github.com/edihub/edihub/internal/edifact"
 	"github.com/edihub/edihub/internal/idempotency"
 	"github.com/edihub/edihub/internal/partner"
-	"github.com/edihub/edihub/internal/peppol"
+	"github.com/edihub/edihub/internal/peppol/ubl"
 	"github.com/edihub/edihub/internal/pipeline"
 	"github.com/edihub/edihub/internal/store"
 	"github.com/edihub/edihub/internal/x12"
@@ -37,7 +37,7 @@ const (
 type Options struct {
 	EDIFACT edifact.Limits
 	X12     x12.Limits
-	UBL     peppol.Limits
+	UBL     ubl.Limits
 	// ChunkMessages is how many messages one transaction takes; default 1,000.
 	ChunkMessages int
 }
@@ -275,16 +275,16 @@ func (f *file) claim(ic *store.Interchange, w *partner.Window, scope store.Scope
 func (f *file) single(ctx context.Context, prefix []byte) *pipeline.Outcome {
 	env := edi.Interchange{Standard: edi.Opaque, Length: f.src.Size(), Messages: 1}
 	msg := edi.Message{Position: 1, Type: string(edi.Opaque), Length: f.src.Size()}
-	if peppol.Sniff(prefix) {
-		head, doc, err := peppol.ReadHead(f.reader(ctx), f.stage.o.UBL)
-		var bad *peppol.XMLError
+	if ubl.Sniff(prefix) {
+		head, doc, err := ubl.ReadHead(f.reader(ctx), f.stage.o.UBL)
+		var bad *ubl.XMLError
 		switch {
 		case err == nil:
 			env, msg = head, doc
 		case errors.As(err, &bad) && head.Standard == edi.UBL:
 			env, msg = head, doc
 			msg.Findings = append(msg.Findings, bad.Finding())
-		case errors.As(err, &bad), errors.Is(err, peppol.ErrNotUBL):
+		case errors.As(err, &bad), errors.Is(err, ubl.ErrNotUBL):
 			// Not ours to judge: it is delivered where a route names opaque files.
 		default:
 			return &pipeline.Outcome{Verdict: pipeline.Retry, Code: "STORE_READ", Detail: err.Error()}

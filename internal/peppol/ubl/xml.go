@@ -1,4 +1,4 @@
-package peppol
+package ubl
 
 import (
 	"bytes"
@@ -242,18 +242,19 @@ func (x *xmlReader) prolog() error {
 	if err != nil {
 		return err
 	}
-	if err := x.xmlDeclaration(x.buf[x.pos+5 : x.pos+n]); err != nil {
-		return err
+	if rule, reason, remedy := judgeDeclaration(x.buf[x.pos+5 : x.pos+n]); rule != "" {
+		return x.fail(0, rule, reason, remedy)
 	}
 	x.pos += n + 2
 	return nil
 }
 
-// xmlDeclaration checks version, encoding and standalone, in this order (XML 1.0 §2.8).
-func (x *xmlReader) xmlDeclaration(b []byte) error {
-	bad := func() error {
-		return x.fail(0, "DECLARATION", "the XML declaration is malformed", `begin the document with <?xml version="1.0" encoding="UTF-8"?>`)
-	}
+// judgeDeclaration checks version, encoding and standalone, in this order (XML 1.0 §2.8), and
+// returns what is wrong.
+func judgeDeclaration(b []byte) (rule, reason, remedy string) {
+	const (
+		badRule, bad, mend = "DECLARATION", "the XML declaration is malformed", `begin the document with <?xml version="1.0" encoding="UTF-8"?>`
+	)
 	stage := 0
 	for {
 		rest := bytes.TrimLeft(b, " \t\r\n")
@@ -261,45 +262,45 @@ func (x *xmlReader) xmlDeclaration(b []byte) error {
 			break
 		}
 		if len(rest) == len(b) {
-			return bad()
+			return badRule, bad, mend
 		}
 		name, after, ok := bytes.Cut(rest, []byte{'='})
 		after = bytes.TrimLeft(after, " \t\r\n")
 		if !ok || len(after) < 2 || after[0] != '"' && after[0] != '\'' {
-			return bad()
+			return badRule, bad, mend
 		}
 		value, tail, ok := bytes.Cut(after[1:], after[:1])
 		if !ok {
-			return bad()
+			return badRule, bad, mend
 		}
 		switch string(bytes.TrimRight(name, " \t\r\n")) {
 		case "version":
 			if stage != 0 || string(value) != "1.0" {
-				return bad()
+				return badRule, bad, mend
 			}
 			stage = 1
 		case "encoding":
 			if stage != 1 {
-				return bad()
+				return badRule, bad, mend
 			}
 			if !bytes.EqualFold(value, []byte("UTF-8")) && !bytes.EqualFold(value, []byte("US-ASCII")) {
-				return x.fail(0, "ENCODING", "the document says that it is not encoded in UTF-8", "write it in UTF-8")
+				return "ENCODING", "the document says that it is not encoded in UTF-8", "write it in UTF-8"
 			}
 			stage = 2
 		case "standalone":
 			if stage == 0 || stage == 3 || string(value) != "yes" && string(value) != "no" {
-				return bad()
+				return badRule, bad, mend
 			}
 			stage = 3
 		default:
-			return bad()
+			return badRule, bad, mend
 		}
 		b = tail
 	}
 	if stage == 0 {
-		return bad()
+		return badRule, bad, mend
 	}
-	return nil
+	return "", "", ""
 }
 
 // find returns the distance to `what`, which must come within `most` bytes.

@@ -1,5 +1,4 @@
-// Package peppol reads UBL 2.1 invoices and credit notes of the Peppol network.
-package peppol
+package ubl
 
 import (
 	"bytes"
@@ -10,46 +9,6 @@ import (
 
 	"github.com/edihub/edihub/internal/edi"
 )
-
-// Limits bound what ReadHead takes; zero fields are the defaults.
-type Limits struct {
-	MaxBytes      int64 // size of the document; default 256 MiB
-	MaxDepth      int   // nesting of elements; default 100
-	MaxAttributes int   // attributes of one element; default 100
-	MaxText       int   // bytes of the text between two tags; default 64 MiB, because attachments are text
-	MaxElements   int   // elements of the document; default 5,000,000
-	MaxName       int   // bytes of one name; default 256
-}
-
-// ErrNotUBL is returned for XML whose root is no UBL 2.1 Invoice or CreditNote.
-var ErrNotUBL = errors.New("not a UBL 2.1 Invoice or CreditNote")
-
-// XMLError says where and why a document is not acceptable XML.
-type XMLError struct {
-	Rule   string // "UBL-XML-…"
-	Line   int    // from 1
-	Column int    // from 1, in bytes
-	Offset int64  // bytes from the start of the file
-	Reason string
-	Remedy string
-	Cause  error // *edi.LimitError where a limit is the reason
-}
-
-// Error implements error.
-func (e *XMLError) Error() string {
-	return fmt.Sprintf("%s: line %d, column %d: %s; %s", e.Rule, e.Line, e.Column, e.Reason, e.Remedy)
-}
-
-// Unwrap returns the cause.
-func (e *XMLError) Unwrap() error { return e.Cause }
-
-// Finding returns the error as a fatal finding.
-func (e *XMLError) Finding() edi.Finding {
-	return edi.Finding{
-		Rule: e.Rule, Severity: edi.Fatal, Ruleset: "ubl", Position: edi.Position{Line: e.Line, Offset: e.Offset},
-		Message: e.Reason + "; " + e.Remedy,
-	}
-}
 
 // The namespaces of UBL 2.1.
 const (
@@ -99,11 +58,11 @@ func Sniff(prefix []byte) bool {
 	return !whole || bytes.Contains(tag, []byte(namespace))
 }
 
-// node is an element that the head is read from.
-type node uint8
+// headNode is an element that the head is read from.
+type headNode uint8
 
 const (
-	otherNode node = iota
+	otherNode headNode = iota
 	rootNode
 	orderNode
 	supplierNode
@@ -119,7 +78,7 @@ const (
 )
 
 // children says which elements are followed under which.
-var children = map[node]map[string]node{
+var children = map[headNode]map[string]headNode{
 	rootNode: {
 		basicNamespace + " ID": numberNode, basicNamespace + " IssueDate": dateNode, basicNamespace + " CustomizationID": customNode,
 		basicNamespace + " ProfileID": profileNode, basicNamespace + " InvoiceTypeCode": typeNode, basicNamespace + " CreditNoteTypeCode": typeNode,
@@ -136,7 +95,7 @@ var children = map[node]map[string]node{
 // headReader keeps what was found.
 type headReader struct {
 	x        *xmlReader
-	path     []node
+	path     []headNode
 	key      []byte
 	ic       edi.Interchange
 	msg      edi.Message

@@ -1,4 +1,4 @@
-package peppol
+package ubl
 
 import (
 	"bytes"
