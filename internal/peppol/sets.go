@@ -18,7 +18,7 @@ const core = "urn:cen.eu:en16931:2017"
 // en16931 is EN 16931-1 bound to UBL as published by CEN/TC 434 and the European Commission.
 var en16931 = sync.OnceValue(func() *Set {
 	return &Set{
-		ID: Core, Version: "1.3.16", ValidFrom: "2026-05-11",
+		ID: Core, Version: "1.3.16", ValidFrom: "2026-04-10",
 		Claims: func(customization string) bool { return customization == core },
 		Rules: slices.Concat(documentRules(), partyRules(), referenceRules(), paymentRules(), chargeRules(), lineRules(), totalRules(),
 			breakdownRules(), decimalRules(), vatRules()),
