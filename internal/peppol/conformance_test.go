@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/edihub/edihub/internal/edi"
+	"github.com/edihub/edihub/internal/peppol/ubl/structure"
 )
 
 var update = flag.Bool("update", false, "write docs/conformance.md instead of comparing it")
@@ -77,6 +78,10 @@ func conformance() string {
 			}
 			fmt.Fprintf(&b, "| %s | %s | %s | %s | `%s` | %s | %s |\n", r.id, r.severity, strings.Join(r.terms, " "), strings.ReplaceAll(r.message, "|", "\\|"), r.family, code(r.test), status)
 		}
+	}
+	b.WriteString("\n## ubl\n\nThe structure of UBL 2.1, judged where it is asked for.\n\n| rule | severity | checks | code | test |\n|---|---|---|---|---|\n")
+	for _, u := range structure.Rules() {
+		fmt.Fprintf(&b, "| %s | %s | %s | `structure.Check` | `structure.TestStructure` |\n", u.ID, u.Severity, u.Message)
 	}
 	b.WriteString("\n## Findings of the engine\n\n| rule | severity | checks | test |\n|---|---|---|---|\n")
 	for _, u := range append([]Rule{unknownCustomization}, valueRules...) {
