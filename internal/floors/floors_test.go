@@ -56,6 +56,7 @@ var sameFloor = map[string][]string{
 	"internal/x12":               {"internal/edi/scan"},
 	"internal/peppol":            {"internal/peppol/ubl", "internal/peppol/ubl/structure", "internal/peppol/ubl/syntax", "internal/peppol/codes"},
 	"internal/peppol/ubl/syntax": {"internal/peppol/codes"},
+	"internal/peppol/sbdh":       {"internal/peppol/ubl"},
 	"internal/idempotency":       {"internal/store"},
 	"internal/partner":           {"internal/store"},
 	"internal/store/storetest":   {"internal/store"},
