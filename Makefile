@@ -10,7 +10,7 @@ BENCHTIME ?= 2s
 VERSION   := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 export GOFLAGS
 
-.PHONY: help build run test unit rules lint compose vuln bench fuzz chaos measure generate docs loadtest clean
+.PHONY: help build run test unit rules lint compose vuln bench fuzz mutations chaos measure generate docs loadtest clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ bench: ## benchmarks, one table, ratios against a reference of the same run
 
 fuzz: ## every fuzzer for FUZZTIME each
 	./scripts/fuzz $(FUZZTIME)
+
+mutations: ## 20,000 changed invoices: no panic, one verdict
+	EDIHUB_MUTATIONS=20000 $(GO) test -count=1 -timeout 30m -run TestMutations -v ./internal/peppol
 
 chaos: ## the kill matrix, and many rounds of kills at random: EDIHUB_CHAOS_ROUNDS, EDIHUB_CHAOS_SEED
 	EDIHUB_CHAOS_ROUNDS=$${EDIHUB_CHAOS_ROUNDS:-10} $(GO) test -v -race -count=1 -timeout 30m -run '^TestKill' ./internal/app

@@ -3,6 +3,7 @@ module github.com/edihub/edihub
 go 1.26.8
 
 require (
+	github.com/beevik/etree v1.8.1
 	github.com/go-chi/chi/v5 v5.5.0
 	github.com/goccy/go-yaml v1.19.2
 	github.com/google/go-cmp v0.7.0

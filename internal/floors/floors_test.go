@@ -60,6 +60,9 @@ var sameFloor = map[string][]string{
 	"internal/edi/tables":        {"internal/edi/scan"},
 	"internal/edifact":           {"internal/edi/scan", "internal/edi/tables"},
 	"internal/x12":               {"internal/edi/scan", "internal/edi/tables"},
+	"internal/peppol":            {"internal/peppol/ubl", "internal/peppol/ubl/structure", "internal/peppol/ubl/syntax", "internal/peppol/codes"},
+	"internal/peppol/ubl/syntax": {"internal/peppol/codes"},
+	"internal/peppol/sbdh":       {"internal/peppol/ubl"},
 	"internal/idempotency":       {"internal/store"},
 	"internal/partner":           {"internal/store", "internal/guideline"},
 	"internal/store/storetest":   {"internal/store"},
@@ -70,8 +73,6 @@ var sameFloor = map[string][]string{
 	"internal/app/loadtest":      {"internal/app", "internal/app/peer"},
 	"internal/app/measure":       {"internal/app", "internal/app/peer", "internal/app/loadtest"},
 	"internal/pipeline":          {"internal/pipeline/send"},
-	"internal/peppol":            {"internal/peppol/ubl", "internal/peppol/ubl/structure", "internal/peppol/ubl/syntax", "internal/peppol/codes"},
-	"internal/peppol/ubl/syntax": {"internal/peppol/codes"},
 }
 
 // drivers are the only packages that may know their library.

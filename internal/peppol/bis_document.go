@@ -78,7 +78,7 @@ func bisDocumentRules() []Rule {
 			return count <= 1 || !inv.CreditNote
 		}),
 		each("PEPPOL-EN16931-R061", "BT-89", "A direct debit needs the reference of the mandate.", func(inv *Invoice) []Means { return inv.Means },
-			func(m *Means) bool { c := m.Code.Norm(); return c == "49" || c == "59" },
+			func(m *Means) bool { c := m.Code.Norm(); return !m.Code.Repeated && (c == "49" || c == "59") },
 			func(_ *Invoice, m *Means, _ *Report) bool { return m.MandateID.Exists() }),
 	)
 }
@@ -332,7 +332,7 @@ func bisCodeRules() []Rule {
 		return whole(id, "BT-118 BT-121", "Exemption code "+code+" belongs to VAT category "+want.String()+".", func(inv *Invoice, r *Report) {
 			for i := range inv.Categories {
 				c := &inv.Categories[i]
-				if !c.Classified && c.ReasonCode.Exists() && strings.ToUpper(c.ReasonCode.Text) == code && c.Code != want {
+				if !c.Classified && c.ReasonCode.Exists() && !c.ReasonCode.Repeated && strings.ToUpper(c.ReasonCode.Text) == code && c.Code != want {
 					r.Differ(c.Node, c.ID.Text, want.String())
 				}
 			}
@@ -407,8 +407,13 @@ func bisCodeRules() []Rule {
 			return t != "326" && t != "384" || inv.german()
 		}),
 		whole("PEPPOL-EN16931-R051", "BT-5", "The amount must be in the currency of the document.", func(inv *Invoice, r *Report) {
+			allowed := map[string]bool{} // one, unless the document repeats it
+			for i := range inv.Currencies[min(1, len(inv.Currencies)):] {
+				allowed[inv.Currencies[1+i].Text] = true
+			}
 			for i := range inv.Amounts {
-				if a := &inv.Amounts[i]; a.Document && !(a.Has && inv.inCurrency(a.Currency)) {
+				a := &inv.Amounts[i]
+				if a.Document && !(a.Has && len(inv.Currencies) > 0 && (a.Currency == inv.Currencies[0].Text || allowed[a.Currency])) {
 					r.Differ(a.Node, a.Currency, inv.currency())
 				}
 			}
@@ -416,16 +421,7 @@ func bisCodeRules() []Rule {
 	)
 }
 
-// inCurrency reports whether a code is the document's currency.
-func (inv *Invoice) inCurrency(code string) bool {
-	for i := range inv.Currencies {
-		if inv.Currencies[i].Text == code {
-			return true
-		}
-	}
-	return false
-}
-
+// currency returns the currency of the document, or "".
 func (inv *Invoice) currency() string {
 	if len(inv.Currencies) > 0 {
 		return inv.Currencies[0].Text

@@ -88,7 +88,7 @@ func national(when func(*Invoice) bool, rules []Rule) []Rule {
 	return rules
 }
 
-// contacts of a party, addresses and means that the model has.
+// What rules of many countries are judged for.
 func topMeans(m *Means) bool        { return m.Top }
 func allMeans(i *Invoice) []Means   { return i.Means }
 func allSellers(i *Invoice) []Party { return i.Sellers }

@@ -4,3 +4,5 @@
 // message; the engine knows no rule by name. The verdicts are those of the published Schematron
 // rules, quirks included.
 package peppol
+
+//go:generate go test -run ^TestConformanceDocument$ -update .

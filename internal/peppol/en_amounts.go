@@ -193,20 +193,23 @@ func taxTotals(inv *Invoice, r *Report) {
 
 // withTax is BR-CO-15.
 func withTax(inv *Invoice, r *Report) bool {
-	for i := range inv.Currencies {
-		var tax Decimal
-		count := 0
-		for j := range inv.TaxTotals {
-			if t := &inv.TaxTotals[j]; t.Top && t.Amount.Exists() && t.Amount.HasCurrency && t.Amount.Currency == inv.Currencies[i].Text {
-				if d, ok := r.decimal(&t.Amount.Number); ok {
-					tax, count = d, count+1
-				}
-			}
+	type total struct {
+		amount *Amount
+		count  int
+	}
+	in := map[string]total{}
+	for i := range inv.TaxTotals {
+		if t := &inv.TaxTotals[i]; t.Top && t.Amount.HasCurrency {
+			in[t.Amount.Currency] = total{&t.Amount, in[t.Amount.Currency].count + 1}
 		}
-		if count != 1 {
+	}
+	for i := range inv.Currencies {
+		t := in[inv.Currencies[i].Text]
+		if t.count != 1 {
 			return false
 		}
-		if !withTaxEqual(inv, tax, r) {
+		tax, ok := r.decimal(&t.amount.Number)
+		if !ok || !withTaxEqual(inv, tax, r) {
 			return false
 		}
 	}

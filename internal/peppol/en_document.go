@@ -87,13 +87,17 @@ func addressed(ps []Party) bool {
 }
 
 func taxInCurrency(inv *Invoice, _ *Report) bool {
-	for i := range inv.TaxCurrencies {
-		found := false
-		for j := range inv.TaxTotals {
-			a := &inv.TaxTotals[j].Amount
-			found = found || a.Exists() && a.HasCurrency && a.Currency == inv.TaxCurrencies[i].Text
+	if len(inv.TaxCurrencies) == 0 {
+		return true
+	}
+	totals := map[string]bool{}
+	for i := range inv.TaxTotals {
+		if a := &inv.TaxTotals[i].Amount; a.HasCurrency {
+			totals[a.Currency] = true
 		}
-		if !found {
+	}
+	for i := range inv.TaxCurrencies {
+		if !totals[inv.TaxCurrencies[i].Text] {
 			return false
 		}
 	}
@@ -122,7 +126,7 @@ func partyRules() []Rule {
 		each("BR-11", "BT-55", "The buyer's address has no country.", addresses, role(BuyerAddress), country),
 		each("BR-20", "BT-69", "The tax representative's address has no country.", addresses, role(RepresentativeAddress), country),
 		each("BR-57", "BT-80", "The address of delivery has no country.", addresses, role(DeliveryAddress), func(_ *Invoice, a *Address, _ *Report) bool { return a.Country.Exists() }),
-		each("BR-17", "BT-59", "The payee needs a name, and neither name nor identifier may be the seller's.", func(inv *Invoice) []Party { return inv.Payees }, nil, payee),
+		whole("BR-17", "BT-59", "The payee needs a name, and neither name nor identifier may be the seller's.", payees),
 		each("BR-18", "BT-62", "The tax representative has no name.", agents, nil, func(inv *Invoice, p *Party, r *Report) bool {
 			names := p.Names(inv)
 			if len(names) > 1 {
@@ -160,34 +164,37 @@ func vatPrefix(p string) bool {
 	return strings.Contains(vatPrefixes(), p)
 }
 
-// payee is BR-17.
-func payee(inv *Invoice, p *Party, _ *Report) bool {
-	names := p.Names(inv)
-	if len(names) == 0 {
-		return false
+// payees is BR-17.
+func payees(inv *Invoice, r *Report) {
+	if len(inv.Payees) == 0 {
+		return
 	}
-	ids := p.IDs(inv)
+	names, ids := map[string]bool{}, map[string]bool{}
 	for i := range inv.Sellers {
 		s := &inv.Sellers[i]
-		if s.Top != p.Top {
+		if !s.Top {
 			continue
 		}
-		for _, a := range s.Names(inv) {
-			for _, b := range names {
-				if a.Text == b.Text {
-					return false
-				}
-			}
+		for _, n := range s.Names(inv) {
+			names[n.Text] = true
 		}
-		for _, a := range s.IDs(inv) {
-			for _, b := range ids {
-				if a.Text == b.Text {
-					return false
-				}
-			}
+		for _, id := range s.IDs(inv) {
+			ids[id.Text] = true
 		}
 	}
-	return true
+	for i := range inv.Payees {
+		p := &inv.Payees[i]
+		bad := len(p.Names(inv)) == 0
+		for _, n := range p.Names(inv) {
+			bad = bad || p.Top && names[n.Text]
+		}
+		for _, id := range p.IDs(inv) {
+			bad = bad || p.Top && ids[id.Text]
+		}
+		if bad {
+			r.Fail(p.Node)
+		}
+	}
 }
 
 // sellerIdentified is BR-CO-26. A creditor's identifier for SEPA identifies nobody.
@@ -214,10 +221,8 @@ func paymentRules() []Rule {
 		each("BR-49", "BT-81", "The payment means have no code.", means, nil, func(_ *Invoice, m *Means, _ *Report) bool { return m.Code.Exists() }),
 		whole("BR-50", "BT-84", "A credit transfer needs the identifier of the account.", func(inv *Invoice, r *Report) {
 			for i := range inv.Means {
-				m := &inv.Means[i]
-				r.fresh()
-				if m.Account != 0 && (m.Code.Text == "30" || m.Code.Text == "58") && !(r.single(&m.AccountID) && m.AccountID.Filled()) {
-					r.Fail(m.Account)
+				if m := &inv.Means[i]; m.Unnamed != 0 && (m.Code.Text == "30" || m.Code.Text == "58") {
+					r.Fail(m.Unnamed)
 				}
 			}
 		}),

@@ -12,6 +12,26 @@ type filler struct {
 	proper   bool // that line is a proper one
 	charge   int  // index of the charge around
 	subtotal int  // index of the subtotal around
+
+	found  [8]found // what sibling found last
+	scheme Node     // the tax registration that vat is about
+	vat    bool
+}
+
+// found is the first child of a kind.
+type found struct {
+	parent, child Node
+	kind          ubl.Kind
+}
+
+// sibling returns the first child of a kind. It remembers the answer: many children of one
+// parent ask the same, and looking through them each time would take the square of their number.
+func (f *filler) sibling(parent Node, k ubl.Kind) Node {
+	x := &f.found[k%ubl.Kind(len(f.found))]
+	if x.parent != parent || x.kind != k {
+		*x = found{parent, f.t.Child(parent, k), k}
+	}
+	return x.child
 }
 
 // fill reads a document. The lists of inv keep their room from one document to the next.
@@ -186,7 +206,7 @@ func (f *filler) basic(c Node, k ubl.Kind, parent Node, pk ubl.Kind) bool {
 	inv := f.inv
 	switch k {
 	case ubl.CbcTaxAmount:
-		f.currency(c, pk == ubl.CacTaxSubtotal || pk == ubl.CacTaxTotal && f.t.Child(parent, ubl.CacTaxSubtotal) != ubl.None)
+		f.currency(c, pk == ubl.CacTaxSubtotal || pk == ubl.CacTaxTotal && f.sibling(parent, ubl.CacTaxSubtotal) != ubl.None)
 	case ubl.CbcAmount, ubl.CbcBaseAmount, ubl.CbcPriceAmount, ubl.CbcTaxableAmount, ubl.CbcLineExtensionAmount, ubl.CbcTaxExclusiveAmount,
 		ubl.CbcTaxInclusiveAmount, ubl.CbcAllowanceTotalAmount, ubl.CbcChargeTotalAmount, ubl.CbcPrepaidAmount,
 		ubl.CbcPayableRoundingAmount, ubl.CbcPayableAmount:
@@ -208,7 +228,7 @@ func (f *filler) basic(c Node, k ubl.Kind, parent Node, pk ubl.Kind) bool {
 	case ubl.CbcTaxCurrencyCode:
 		code := &inv.TaxCodes[grow(&inv.TaxCodes)]
 		f.field(&code.Field, c)
-		if n := f.t.Child(parent, ubl.CbcDocumentCurrencyCode); n != ubl.None {
+		if n := f.sibling(parent, ubl.CbcDocumentCurrencyCode); n != ubl.None {
 			f.field(&code.Document, n)
 		}
 	case ubl.CbcEmbeddedDocumentBinaryObject:
@@ -238,7 +258,7 @@ func (f *filler) baseUnit(c, price Node) {
 	}
 	u := BaseUnit{Node: c, Unit: unit}
 	line := f.t.Parent(price)
-	invoiced, credited := f.t.Child(line, ubl.CbcInvoicedQuantity), f.t.Child(line, ubl.CbcCreditedQuantity)
+	invoiced, credited := f.sibling(line, ubl.CbcInvoicedQuantity), f.sibling(line, ubl.CbcCreditedQuantity)
 	u.Quantity = invoiced != ubl.None || credited != ubl.None
 	quantity := invoiced
 	if f.inv.CreditNote {
@@ -260,9 +280,12 @@ func (f *filler) identifier(c Node, k ubl.Kind, parent Node, pk ubl.Kind) {
 	i := Identifier{Endpoint: k == ubl.CbcEndpointID}
 	f.id(&i.ID, c, ubl.SchemeID)
 	if pk == ubl.CacPartyTaxScheme {
-		var scheme Field
-		f.below(&scheme, parent, ubl.CacTaxScheme, ubl.CbcID)
-		i.VAT = scheme.Norm() == "VAT"
+		if f.scheme != parent {
+			var scheme Field
+			f.below(&scheme, parent, ubl.CacTaxScheme, ubl.CbcID)
+			f.scheme, f.vat = parent, scheme.Norm() == "VAT"
+		}
+		i.VAT = f.vat
 	}
 	if i.HasScheme || i.VAT {
 		f.inv.Identifiers = append(f.inv.Identifiers, i)
@@ -348,6 +371,9 @@ func (f *filler) means(c, parent Node) {
 			f.field(&m.PaymentID, d)
 		case ubl.CacPayeeFinancialAccount:
 			m.Account = d
+			if id := t.Child(d, ubl.CbcID); m.Unnamed == 0 && (id == ubl.None || trimSpace(t.Text(id)) == "") {
+				m.Unnamed = d
+			}
 			f.below(&m.BranchID, d, ubl.CacFinancialInstitutionBranch, ubl.CbcID)
 		case ubl.CacCardAccount:
 			m.Card = d
@@ -658,7 +684,7 @@ func (f *filler) fillCharge(n, parent Node, pk ubl.Kind) {
 		g.Level, g.Proper = LineLevel, f.proper
 	case pk == ubl.CacPrice:
 		g.Level = PriceLevel
-		if p := t.Child(parent, ubl.CbcPriceAmount); p != ubl.None {
+		if p := f.sibling(parent, ubl.CbcPriceAmount); p != ubl.None {
 			f.number(&g.Price, p)
 		}
 	}

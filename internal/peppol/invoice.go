@@ -345,6 +345,7 @@ type Means struct {
 	Code         Field // BT-81
 	PaymentID    Field // BT-83
 	Account      Node  // BG-17
+	Unnamed      Node  // an account without identifier
 	AccountID    Field // BT-84
 	BranchID     Field // BT-86
 	Card         Node  // BG-18

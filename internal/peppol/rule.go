@@ -137,6 +137,7 @@ type Report struct {
 	omitted  int
 	broken   bool // a value that the rule needs cannot be read
 	values   map[Node]bool
+	spoiled  [4]int // findings of each of valueRules
 }
 
 // Findings returns what was found, in the order of sets and rules, and by place within a rule.
@@ -221,8 +222,7 @@ func (r *Report) spoil(n Node, which int) {
 		return
 	}
 	r.values[n] = true
-	count := 0
-	r.add(structureSet, &valueRules[which], &count, n, "", "")
+	r.add(structureSet, &valueRules[which], &r.spoiled[which], n, "", "")
 }
 
 // single reports whether a field is one value or absent.

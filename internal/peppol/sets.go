@@ -18,7 +18,7 @@ const core = "urn:cen.eu:en16931:2017"
 // en16931 is EN 16931-1 bound to UBL as published by CEN/TC 434 and the European Commission.
 var en16931 = sync.OnceValue(func() *Set {
 	return &Set{
-		ID: Core, Version: "1.3.16", ValidFrom: "2026-05-11",
+		ID: Core, Version: "1.3.16", ValidFrom: "2026-04-10",
 		Claims: func(customization string) bool { return customization == core },
 		Rules: slices.Concat(documentRules(), partyRules(), referenceRules(), paymentRules(), chargeRules(), lineRules(), totalRules(),
 			breakdownRules(), decimalRules(), vatRules()),
@@ -44,29 +44,40 @@ var bis3 = sync.OnceValue(func() *Set {
 func Sets() []*Set { return []*Set{en16931(), bis3()} }
 
 // Choose returns the newest version of the set of each name that is valid on a day (YYYY-MM-DD),
-// in the order in which they are applied. It returns the first name that no set has.
+// in the order in which they are applied; where none is valid yet, the oldest. It returns the
+// first name that no set has. The name of the structure set is taken and has no Set.
 func Choose(names []string, day string) (sets []*Set, unknown string) {
+	return choose(Sets(), names, day)
+}
+
+func choose(all []*Set, names []string, day string) (sets []*Set, unknown string) {
 	for _, name := range names {
-		if !slices.ContainsFunc(Sets(), func(s *Set) bool { return s.ID == name }) && name != structureSet {
+		if name != structureSet && !slices.ContainsFunc(all, func(s *Set) bool { return s.ID == name }) {
 			return nil, name
 		}
 	}
-	newest := map[string]*Set{}
-	for _, s := range Sets() {
-		have := newest[s.ID]
-		switch {
-		case !slices.Contains(names, s.ID):
-		case have == nil, // where none is valid yet, the first one is better than none
-			s.ValidFrom <= day && s.ValidFrom > have.ValidFrom:
-			newest[s.ID] = s
+	best := map[string]*Set{}
+	for _, s := range all {
+		if have := best[s.ID]; slices.Contains(names, s.ID) && (have == nil || s.better(have, day)) {
+			best[s.ID] = s
 		}
 	}
-	for _, s := range Sets() {
-		if newest[s.ID] == s {
+	for _, s := range all {
+		if best[s.ID] == s {
 			sets = append(sets, s)
 		}
 	}
 	return sets, ""
+}
+
+// better reports whether s rather than t applies on a day.
+func (s *Set) better(t *Set, day string) bool {
+	if valid := s.ValidFrom <= day; valid != (t.ValidFrom <= day) {
+		return valid
+	} else if valid {
+		return s.ValidFrom > t.ValidFrom
+	}
+	return s.ValidFrom < t.ValidFrom
 }
 
 // unknownCustomization is the rule about a document that says of itself what no set claims.

@@ -25,32 +25,17 @@ func (c UBL) Check(_ context.Context, d *Document) ([]edi.Finding, error) {
 	if d.Agreement.Validate.Level == "envelope" {
 		return nil, nil
 	}
-	names := slices.Clone(d.Agreement.Validate.Rules)
-	if slices.Contains(names, "auto") {
-		names = nil
-		for _, s := range peppol.Sets() {
-			names = append(names, s.ID)
-		}
+	o := peppol.Options{Severities: d.Agreement.Validate.Severity, Limits: c.Limits}
+	var err error
+	if o.Sets, o.Structure, err = ruleSets(d); err != nil || o.Sets == nil && !o.Structure {
+		return nil, err
 	}
-	if len(names) == 0 {
-		return nil, nil
-	}
-	if !slices.Contains(names, peppol.Core) { // what the others are based on
-		names = append(names, peppol.Core)
-	}
-	var at time.Time
-	if d.Interchange != nil {
-		at = d.Interchange.At
-	}
-	sets, unknown := peppol.Choose(names, at.UTC().Format(time.DateOnly))
-	if unknown != "" {
-		return nil, fmt.Errorf("the agreement names the rule set %s, which this program does not have", unknown)
-	}
+	o.Exactly = o.Sets == nil // nothing to choose from
 	doc := make([]byte, d.Content.Size())
 	if _, err := io.ReadFull(io.NewSectionReader(d.Content, 0, int64(len(doc))), doc); err != nil {
 		return nil, fmt.Errorf("read document: %w", err)
 	}
-	v, err := peppol.Validate(doc, peppol.Options{Sets: sets, Severities: d.Agreement.Validate.Severity, Limits: c.Limits})
+	v, err := peppol.Validate(doc, o)
 	var bad *ubl.XMLError
 	switch {
 	case errors.As(err, &bad):
@@ -61,4 +46,30 @@ func (c UBL) Check(_ context.Context, d *Document) ([]edi.Finding, error) {
 		return nil, fmt.Errorf("judge document: %w", err)
 	}
 	return v.Findings, nil
+}
+
+// ruleSets returns the sets to choose from, and whether the structure is judged as well.
+func ruleSets(d *Document) (sets []*peppol.Set, structure bool, err error) {
+	names := slices.Clone(d.Agreement.Validate.Rules)
+	auto := slices.Contains(names, "auto")
+	structure = auto || slices.Contains(names, "ubl")
+	names = slices.DeleteFunc(names, func(n string) bool { return n == "auto" || n == "ubl" })
+	if auto {
+		for _, s := range peppol.Sets() {
+			names = append(names, s.ID)
+		}
+	}
+	if len(names) == 0 {
+		return nil, structure, nil
+	}
+	names = append(names, peppol.Core) // what the others are based on
+	var at time.Time
+	if d.Interchange != nil {
+		at = d.Interchange.At
+	}
+	sets, unknown := peppol.Choose(names, at.UTC().Format(time.DateOnly))
+	if unknown != "" {
+		return nil, false, fmt.Errorf("the agreement names the rule set %s, which this program does not have", unknown)
+	}
+	return sets, structure, nil
 }

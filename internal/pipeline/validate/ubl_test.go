@@ -90,6 +90,7 @@ func TestUBLUnderAgreements(t *testing.T) {
 		"core set only":          {"validate: {rules: [en16931]}", strings.Replace(invoice(bis, "120.00"), "<cbc:BuyerReference>x</cbc:BuyerReference>", "", 1), pipeline.Done, "", ""},
 		"one set and its base":   {"validate: {rules: [peppol]}", invoice(bis, "121.00"), pipeline.Done, validate.CodeInvalid, "BR-CO-15 fatal"},
 		"every set":              {"validate: {rules: [auto]}", strings.Replace(invoice(bis, "120.00"), "<cbc:BuyerReference>x</cbc:BuyerReference>", "", 1), pipeline.Done, validate.CodeInvalid, "PEPPOL-EN16931-R003 fatal"},
+		"structure alone":        {"validate: {rules: [ubl]}", strings.Replace(invoice(bis, "121.00"), "<cbc:ID>1</cbc:ID>", "", 1), pipeline.Done, validate.CodeInvalid, "UBL-STRUCT-MISSING fatal"},
 		"cut off":                {"", invoice(bis, "120.00")[:900], pipeline.Done, validate.CodeInvalid, "UBL-XML-TRUNCATED fatal"},
 		"another document":       {"", "<Order/>", pipeline.Done, validate.CodeInvalid, "UBL-XML-ROOT fatal"},
 	} {
