@@ -191,7 +191,7 @@ func bisLineRules() []Rule {
 		}),
 		whole("PEPPOL-EN16931-R130", "BT-130 BT-150", "The units of price and quantity must be the same.", func(inv *Invoice, r *Report) {
 			for i := range inv.BaseUnits {
-				if u := &inv.BaseUnits[i]; u.Quantity && !(u.HasOther && u.Other == u.Unit) {
+				if u := &inv.BaseUnits[i]; u.Quantity && (!u.HasOther || u.Other != u.Unit) {
 					r.Differ(u.Node, u.Unit, u.Other)
 				}
 			}
@@ -407,13 +407,20 @@ func bisCodeRules() []Rule {
 			return t != "326" && t != "384" || inv.german()
 		}),
 		whole("PEPPOL-EN16931-R051", "BT-5", "The amount must be in the currency of the document.", func(inv *Invoice, r *Report) {
-			allowed := map[string]bool{} // one, unless the document repeats it
-			for i := range inv.Currencies[min(1, len(inv.Currencies)):] {
-				allowed[inv.Currencies[1+i].Text] = true
+			last, ok := "", false // mostly all are the same
+			allowed := map[string]bool{}
+			for i := range inv.Currencies {
+				allowed[inv.Currencies[i].Text] = true
 			}
 			for i := range inv.Amounts {
 				a := &inv.Amounts[i]
-				if a.Document && !(a.Has && len(inv.Currencies) > 0 && (a.Currency == inv.Currencies[0].Text || allowed[a.Currency])) {
+				if !a.Document {
+					continue
+				}
+				if a.Currency != last || !ok {
+					last, ok = a.Currency, allowed[a.Currency]
+				}
+				if !ok || !a.Has {
 					r.Differ(a.Node, a.Currency, inv.currency())
 				}
 			}

@@ -7,7 +7,6 @@ type filler struct {
 	t   *ubl.Tree
 	inv *Invoice
 
-	party    Node // the party that is being filled
 	line     int  // index of the line around, -1 elsewhere
 	proper   bool // that line is a proper one
 	charge   int  // index of the charge around

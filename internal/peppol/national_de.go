@@ -202,7 +202,7 @@ func cashDiscounts(inv *Invoice, r *Report) {
 		ended := strings.Contains(behind[:len(behind)-len(strings.TrimLeft(behind, " \t\r\n"))], "\n")
 		for line := range strings.SplitSeq(t.Text, "\n") {
 			line = normalize(line)
-			if strings.HasPrefix(line, "#") && !(cashDiscount.MatchString(line) && ended) {
+			if strings.HasPrefix(line, "#") && (!cashDiscount.MatchString(line) || !ended) {
 				r.Differ(t.Node, line, "")
 				break
 			}

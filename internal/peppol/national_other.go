@@ -130,7 +130,7 @@ func dutchRules() []Rule {
 			for _, p := range list(inv) {
 				for _, x := range p.Legals(inv) {
 					scheme := " " + x.Scheme + " "
-					if !((strings.Contains(scheme, " 0106 ") || strings.Contains(scheme, " 0190 ")) && x.Filled()) {
+					if !strings.Contains(scheme, " 0106 ") && !strings.Contains(scheme, " 0190 ") || !x.Filled() {
 						r.Fail(x.Node)
 					}
 				}
