@@ -311,3 +311,24 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(invoice("380", `<cbc:Note a=">"><cbc:ID b='/>'/>x<![CDATA[y]]></cbc:Note>`)))
 	f.Fuzz(func(t *testing.T, in []byte) { agree(t, in) })
 }
+
+// TestPathsAgree compares paths that are counted out with those of numbered nodes.
+func TestPathsAgree(t *testing.T) {
+	t.Parallel()
+	in := invoice("380", strings.Repeat(`<cac:InvoiceLine><cbc:ID/><x:A xmlns:x="urn:x"/><y:A xmlns:y="urn:y"/><cbc:ID/><cac:Item><cbc:ID/></cac:Item><x:A xmlns:x="urn:x"/></cac:InvoiceLine>`, 20))
+	var one, all Parser
+	numbered, err := all.Parse([]byte(in), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbered.number()
+	for n := Root; n < numbered.Len(); n++ {
+		tree, err := one.Parse([]byte(in), Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := tree.Path(n), numbered.Path(n); got != want {
+			t.Errorf("counted out %s, numbered %s", got, want)
+		}
+	}
+}

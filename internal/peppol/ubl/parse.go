@@ -100,6 +100,7 @@ func (p *Parser) Parse(doc []byte, l Limits) (*Tree, error) {
 	t.src, t.extra = doc, t.extra[:0]
 	t.nodes = append(t.nodes[:0], node{})
 	t.attrs, t.lines, t.ordinals = t.attrs[:0], t.lines[:0], t.ordinals[:0]
+	t.steps = 0
 	p.open, p.bindings = p.open[:0], p.bindings[:0]
 	if most := min(p.l.MaxBytes, math.MaxUint32/2); int64(len(doc)) > most {
 		return nil, p.limit(0, "max_bytes", most)

@@ -130,7 +130,8 @@ type Tree struct {
 	attrs []attr
 
 	lines    []uint32 // line feeds before each block of the document; made when a line is asked for
-	ordinals []int32  // position among the siblings of one name; made when a path is asked for
+	steps    int      // over siblings, for the paths asked for until now
+	ordinals []int32  // position among the siblings of one name; made when steps are too many
 }
 
 // lineBlock is the distance of the entries of Tree.lines.
@@ -285,13 +286,30 @@ func (t *Tree) Line(n Node) int {
 }
 
 // Path returns an XPath with the usual prefixes and positions:
-// "/Invoice/cac:InvoiceLine[2]/cbc:ID[1]". The first call walks through the document.
+// "/Invoice/cac:InvoiceLine[2]/cbc:ID[1]". Many calls take no longer than a walk through the
+// document and what the paths themselves take.
 func (t *Tree) Path(n Node) string {
-	if len(t.ordinals) == 0 {
-		t.number()
-	}
 	var room [256]byte
 	return string(t.appendPath(room[:0], n))
+}
+
+// ordinal returns the position among the siblings of the same name, from 1. The first paths are
+// counted out; when that took as many steps as the document has nodes, all nodes are numbered.
+func (t *Tree) ordinal(n Node) int64 {
+	if len(t.ordinals) == 0 && t.steps > len(t.nodes) {
+		t.number()
+	}
+	if len(t.ordinals) > 0 {
+		return int64(t.ordinals[n])
+	}
+	count := int64(1)
+	for c := t.nodes[n].parent + 1; c < n; c = t.nodes[c].end {
+		t.steps++
+		if t.nodes[c].kind == t.nodes[n].kind && (t.nodes[c].kind != Foreign || t.RawName(c) == t.RawName(n)) {
+			count++
+		}
+	}
+	return count
 }
 
 func (t *Tree) appendPath(b []byte, n Node) []byte {
@@ -306,48 +324,55 @@ func (t *Tree) appendPath(b []byte, n Node) []byte {
 	}
 	if n != Root {
 		b = append(b, '[')
-		b = strconv.AppendInt(b, int64(t.ordinals[n]), 10)
+		b = strconv.AppendInt(b, t.ordinal(n), 10)
 		b = append(b, ']')
 	}
 	return b
 }
 
+// siblings counts the elements of one name below a parent.
+type siblings struct {
+	parent Node
+	count  int32
+}
+
+func (s *siblings) next(parent Node) int32 {
+	if s.parent != parent {
+		*s = siblings{parent: parent}
+	}
+	s.count++
+	return s.count
+}
+
 // number gives each node its position among the siblings of its name. On one level the nodes of
 // one parent stand together, so that one counter for each level and name is enough.
 func (t *Tree) number() {
-	type key struct {
+	type name struct {
 		level int
-		kind  Kind
-		name  string // of foreign elements
+		name  string
 	}
-	type counter struct {
-		parent Node
-		count  int32
-	}
-	counters := map[key]*counter{}
+	var levels [][]siblings // by kind
+	foreign := map[name]*siblings{}
 	t.ordinals = append(t.ordinals[:0], make([]int32, len(t.nodes))...)
-	level := 0
 	var open []Node
 	for n := Root; n < t.Len(); n++ {
 		x := &t.nodes[n]
 		for len(open) > 0 && open[len(open)-1] != x.parent {
 			open = open[:len(open)-1]
 		}
-		level = len(open)
+		level := len(open)
 		open = append(open, n)
-		k := key{level: level, kind: x.kind}
 		if x.kind == Foreign {
-			k.name = t.RawName(n)
+			k := name{level, t.RawName(n)}
+			if foreign[k] == nil {
+				foreign[k] = &siblings{}
+			}
+			t.ordinals[n] = foreign[k].next(x.parent)
+			continue
 		}
-		c := counters[k]
-		if c == nil {
-			c = &counter{}
-			counters[k] = c
+		for len(levels) <= level {
+			levels = append(levels, make([]siblings, kindCount))
 		}
-		if c.parent != x.parent {
-			*c = counter{parent: x.parent}
-		}
-		c.count++
-		t.ordinals[n] = c.count
+		t.ordinals[n] = levels[level][x.kind].next(x.parent)
 	}
 }

@@ -137,3 +137,20 @@ func BenchmarkCheck(b *testing.B) {
 		Check(tree, func(r *Rule, _ ubl.Node, _, _ string) { b.Fatal(r.ID) })
 	}
 }
+
+func FuzzCheck(f *testing.F) {
+	f.Add([]byte(head + tail))
+	f.Add([]byte(opening + `text<cbc:IssueDate>2026-02-30+99:99</cbc:IssueDate><cbc:Note><cbc:Note/></cbc:Note><ext:UBLExtensions/></Invoice>`))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		var p ubl.Parser
+		tree, err := p.Parse(doc, ubl.Limits{})
+		if err != nil {
+			return
+		}
+		Check(tree, func(r *Rule, n ubl.Node, _, _ string) {
+			if r.ID == "" || n < ubl.Root || n >= tree.Len() {
+				t.Fatalf("%+v at %d", r, n)
+			}
+		})
+	})
+}

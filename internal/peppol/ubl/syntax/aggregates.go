@@ -227,20 +227,34 @@ func (c *checker) line(n ubl.Node) {
 	c.most(sr52, n, documents)
 }
 
+// names are the first of some names, and whether there are others than it.
+type names struct {
+	first  string
+	count  int
+	others bool
+}
+
+func (s *names) add(name string) {
+	if s.count++; s.count == 1 {
+		s.first = name
+	}
+	s.others = s.others || name != s.first
+}
+
+// differ reports whether a name of one differs from a name of the other.
+func (s *names) differ(o *names) bool {
+	return s.count > 0 && o.count > 0 && (s.others || o.others || s.first != o.first)
+}
+
 // payee judges the payee, whose name must differ from that of the seller.
 func (c *checker) payee(n ubl.Node) {
 	t := c.t
-	names, ids := 0, 0
-	differs := false
+	var own names
+	ids := 0
 	for child, end := n+1, t.End(n); child < end; child = t.End(child) {
 		switch t.Kind(child) {
 		case ubl.CacPartyName:
-			for name, end := child+1, t.End(child); name < end; name = t.End(name) {
-				if t.Kind(name) == ubl.CbcName {
-					names++
-					differs = differs || c.sellerDiffers(t.Parent(n), t.Text(name))
-				}
-			}
+			c.collect(&own, child, ubl.CbcName)
 		case ubl.CacPartyIdentification:
 			for id, end := child+1, t.End(child); id < end; id = t.End(id) {
 				if t.Kind(id) == ubl.CbcID && !c.isSEPA(id) {
@@ -249,7 +263,9 @@ func (c *checker) payee(n ubl.Node) {
 			}
 		}
 	}
-	if names > 1 || !differs {
+	seller := c.sellerOf(t.Parent(n))
+	differs := own.differ(&seller)
+	if own.count > 1 || !differs {
 		c.fail(sr19, n, "")
 	}
 	if ids > 1 || !differs {
@@ -260,21 +276,31 @@ func (c *checker) payee(n ubl.Node) {
 	}
 }
 
-// sellerDiffers reports whether the seller has a name other than this one.
-func (c *checker) sellerDiffers(document ubl.Node, name string) bool {
-	return c.anyDiffers(document, name, ubl.CacAccountingSupplierParty, ubl.CacParty, ubl.CacPartyLegalEntity, ubl.CbcRegistrationName)
+// sellerOf returns the names of the sellers in an element, which are looked for once.
+func (c *checker) sellerOf(n ubl.Node) names {
+	s, ok := c.sellers[n]
+	if !ok {
+		c.collect(&s, n, ubl.CacAccountingSupplierParty, ubl.CacParty, ubl.CacPartyLegalEntity, ubl.CbcRegistrationName)
+		if c.sellers == nil {
+			c.sellers = map[ubl.Node]names{}
+		}
+		c.sellers[n] = s
+	}
+	return s
 }
 
-func (c *checker) anyDiffers(n ubl.Node, value string, path ...ubl.Kind) bool {
-	if len(path) == 0 {
-		return c.t.Text(n) != value
-	}
+// collect takes the texts of the elements at a path of kinds below n.
+func (c *checker) collect(to *names, n ubl.Node, path ...ubl.Kind) {
 	for child, end := n+1, c.t.End(n); child < end; child = c.t.End(child) {
-		if c.t.Kind(child) == path[0] && c.anyDiffers(child, value, path[1:]...) {
-			return true
+		if c.t.Kind(child) != path[0] {
+			continue
+		}
+		if len(path) == 1 {
+			to.add(c.t.Text(child))
+		} else {
+			c.collect(to, child, path[1:]...)
 		}
 	}
-	return false
 }
 
 func (c *checker) isSEPA(id ubl.Node) bool {

@@ -16,7 +16,7 @@ type Emit func(r *Rule, n ubl.Node, actual string)
 func Check(t *ubl.Tree, emit Emit) {
 	b := theBook()
 	c := checker{t: t, rules: b.rules, paths: b.paths, emit: emit}
-	c.walk(ubl.Root, 1)
+	c.walk(ubl.Root, 1, 0)
 }
 
 // checker is one judgement.
@@ -33,6 +33,7 @@ type checker struct {
 	sepa    int      // creditor identifiers
 	payment ubl.Node // the first cbc:PaymentID
 	means   ubl.Node // the first cbc:PaymentMeansCode
+	sellers map[ubl.Node]names
 }
 
 // Places in checker.vat.
@@ -59,8 +60,44 @@ func (c *checker) most(rule int, n ubl.Node, count int) {
 	}
 }
 
+// scope is what an element must know of those around it. It is found once for each of them: to
+// look it up from every child would take the square of the children's number.
+type scope uint8
+
+const (
+	inAllowance  scope = 1 << iota // the parent is an allowance
+	inCharge                       // the parent is a charge
+	inObject                       // the parent refers to the invoiced object
+	inDiscounted                   // a price around has a discount; holds for all below
+
+	ofParent = inAllowance | inCharge | inObject
+)
+
+// around returns the scope for the children of an element.
+func (c *checker) around(n ubl.Node, kind ubl.Kind, s scope) scope {
+	s &^= ofParent
+	switch kind {
+	case ubl.CacAllowanceCharge:
+		switch c.indicator(n) {
+		case allowance:
+			s |= inAllowance
+		case charge:
+			s |= inCharge
+		}
+	case ubl.CacAdditionalDocumentReference, ubl.CacDocumentReference:
+		if c.has(n, ubl.CbcDocumentTypeCode, invoicedObject) {
+			s |= inObject
+		}
+	case ubl.CacPrice:
+		if c.t.Child(n, ubl.CacAllowanceCharge) != ubl.None {
+			s |= inDiscounted
+		}
+	}
+	return s
+}
+
 // walk judges an element and what is in it.
-func (c *checker) walk(n ubl.Node, at uint16) {
+func (c *checker) walk(n ubl.Node, at uint16, s scope) {
 	kind := c.t.Kind(n)
 	if at != 0 {
 		c.path(n, &c.paths.states[at])
@@ -69,10 +106,15 @@ func (c *checker) walk(n ubl.Node, at uint16) {
 		c.attributes(n, kind)
 	}
 	if d := duties[kind]; d != 0 {
-		c.element(n, kind, d)
+		c.element(n, kind, d, s)
 	}
-	for child, end := n+1, c.t.End(n); child < end; child = c.t.End(child) {
-		c.walk(child, c.paths.child(at, c.t.Kind(child)))
+	end := c.t.End(n)
+	if end == n+1 {
+		return
+	}
+	s = c.around(n, kind, s)
+	for child := n + 1; child < end; child = c.t.End(child) {
+		c.walk(child, c.paths.child(at, c.t.Kind(child)), s)
 	}
 }
 
@@ -178,9 +220,9 @@ var duties = func() (t [2048]duty) {
 }()
 
 // element judges an element by its kind.
-func (c *checker) element(n ubl.Node, kind ubl.Kind, d duty) {
+func (c *checker) element(n ubl.Node, kind ubl.Kind, d duty, s scope) {
 	if d&amountDuty != 0 {
-		c.decimals(n)
+		c.decimals(n, s)
 	}
 	if d&binaryDuty != 0 {
 		c.binary(n)
@@ -192,13 +234,13 @@ func (c *checker) element(n ubl.Node, kind ubl.Kind, d duty) {
 		c.aggregate(n, kind)
 	}
 	if d&valueDuty != 0 {
-		c.value(n, kind)
+		c.value(n, kind, s)
 	}
 	if d&foreignDuty != 0 {
 		// These rules look at the end of the name as it stands, whatever its namespace.
 		name := c.t.RawName(n)
 		if strings.HasSuffix(name, "Amount") && !strings.HasSuffix(name, "PriceAmount") {
-			c.decimals(n)
+			c.decimals(n, s)
 		} else if strings.HasSuffix(name, "BinaryObject") {
 			c.binary(n)
 		}
@@ -206,16 +248,14 @@ func (c *checker) element(n ubl.Node, kind ubl.Kind, d duty) {
 }
 
 // decimals judges UBL-DT-01, which does not hold below a price that has a discount.
-func (c *checker) decimals(n ubl.Node) {
+func (c *checker) decimals(n ubl.Node, s scope) {
+	if s&inDiscounted != 0 {
+		return
+	}
 	text := c.t.Text(n)
 	point := strings.IndexByte(text, '.')
 	if point < 0 || len(text)-point-1 <= 2 || utf8.RuneCountInString(text[point+1:]) <= 2 {
 		return
-	}
-	for p := c.t.Parent(n); p != ubl.None; p = c.t.Parent(p) {
-		if c.t.Kind(p) == ubl.CacPrice && c.t.Child(p, ubl.CacAllowanceCharge) != ubl.None {
-			return
-		}
 	}
 	c.fail(dt01, n, text)
 }

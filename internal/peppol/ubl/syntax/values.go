@@ -37,12 +37,12 @@ func (c *checker) forbid(rule int, n ubl.Node, name ubl.AttrName) {
 }
 
 // value judges an element with a value.
-func (c *checker) value(n ubl.Node, kind ubl.Kind) {
+func (c *checker) value(n ubl.Node, kind ubl.Kind, s scope) {
 	t := c.t
 	parent := t.Parent(n)
 	switch in := t.Kind(parent); kind {
 	case ubl.CbcID:
-		c.identifier(n, parent, in)
+		c.identifier(n, parent, in, s)
 	case ubl.CbcCompanyID:
 		switch in {
 		case ubl.CacPartyLegalEntity:
@@ -59,7 +59,7 @@ func (c *checker) value(n ubl.Node, kind ubl.Kind) {
 			c.code(cl15, n, t.Text(n), codes.Countries)
 		}
 	case ubl.CbcAllowanceChargeReasonCode, ubl.CbcAllowanceChargeReason, ubl.CbcMultiplierFactorNumeric:
-		c.allowanceCharge(n, kind, parent)
+		c.allowanceCharge(n, kind, parent, s)
 	case ubl.CbcPaymentID:
 		c.different(sr44, &c.payment, n)
 	case ubl.CbcPaymentMeansCode:
@@ -109,15 +109,15 @@ func (c *checker) value(n ubl.Node, kind ubl.Kind) {
 }
 
 // identifier judges a cbc:ID by the element that it stands in.
-func (c *checker) identifier(n, parent ubl.Node, in ubl.Kind) {
+func (c *checker) identifier(n, parent ubl.Node, in ubl.Kind, s scope) {
 	switch in {
 	case ubl.CacPartyIdentification:
 		if v, ok := c.t.Attr(n, ubl.SchemeID); ok {
 			c.partyScheme(n, v)
 		}
 	case ubl.CacAdditionalDocumentReference, ubl.CacDocumentReference:
-		if v, ok := c.t.Attr(n, ubl.SchemeID); ok && c.has(parent, ubl.CbcDocumentTypeCode, invoicedObject) {
-			c.code(cl07, n, v, codes.References)
+		if s&inObject != 0 {
+			c.scheme(cl07, n, ubl.SchemeID, codes.References)
 		}
 	case ubl.CacBuyersItemIdentification:
 		c.forbid(cr667, n, ubl.SchemeID)
@@ -157,7 +157,7 @@ func (c *checker) partyScheme(n ubl.Node, scheme string) {
 }
 
 // allowanceCharge judges what an allowance or charge says about its reason.
-func (c *checker) allowanceCharge(n ubl.Node, kind ubl.Kind, parent ubl.Node) {
+func (c *checker) allowanceCharge(n ubl.Node, kind ubl.Kind, parent ubl.Node, s scope) {
 	t := c.t
 	if kind == ubl.CbcAllowanceChargeReasonCode {
 		c.forbid(cr662, n, ubl.ListID)
@@ -178,10 +178,10 @@ func (c *checker) allowanceCharge(n ubl.Node, kind ubl.Kind, parent ubl.Node) {
 	if kind != ubl.CbcAllowanceChargeReasonCode {
 		return
 	}
-	switch c.indicator(parent) {
-	case allowance:
+	switch {
+	case s&inAllowance != 0:
 		c.code(cl19, n, t.Text(n), codes.AllowanceReasons)
-	case charge:
+	case s&inCharge != 0:
 		c.code(cl20, n, t.Text(n), codes.ChargeReasons)
 	}
 }
