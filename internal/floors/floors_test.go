@@ -45,6 +45,7 @@ var floorOf = map[string]int{
 	"internal/edi/charset":  0,
 	"internal/inspect":      1,
 	"internal/edi/tables":   0,
+	"internal/edi/ack":      0,
 	"migrations":            1,
 }
 
@@ -58,8 +59,8 @@ var tools = []string{"internal/floors", "internal/tools"}
 var sameFloor = map[string][]string{
 	"internal/as2":               {"internal/cms"},
 	"internal/edi/tables":        {"internal/edi/scan"},
-	"internal/edifact":           {"internal/edi/scan", "internal/edi/tables"},
-	"internal/x12":               {"internal/edi/scan", "internal/edi/tables"},
+	"internal/edifact":           {"internal/edi/scan", "internal/edi/tables", "internal/edi/ack"},
+	"internal/x12":               {"internal/edi/scan", "internal/edi/tables", "internal/edi/ack"},
 	"internal/peppol":            {"internal/peppol/ubl", "internal/peppol/ubl/structure", "internal/peppol/ubl/syntax", "internal/peppol/codes"},
 	"internal/peppol/ubl/syntax": {"internal/peppol/codes"},
 	"internal/peppol/sbdh":       {"internal/peppol/ubl"},
