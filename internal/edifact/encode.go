@@ -43,7 +43,7 @@ func parts(identifier string) *charmap.Charmap {
 // encode writes UTF-8 text in the character set of a syntax identifier. bad is the first
 // character that the set does not have; nothing is replaced.
 func encode(identifier, text string) (out, bad string) {
-	set, part := charset(identifier), parts(identifier)
+	set, part := levelCharset(identifier), parts(identifier)
 	if set == nil {
 		return "", text
 	}
@@ -86,7 +86,7 @@ func CheckCharacters(ctx context.Context, r io.Reader, d edi.Delimiters, from, t
 	if from == to {
 		return nil, nil //nolint:nilnil // no finding is a result.
 	}
-	set := charset(to)
+	set := levelCharset(to)
 	sc := scan.New(r, base, scan.Limits{}, scan.UNOPackage)
 	sc.SetDelimiters(d)
 	for n := 1; ; n++ {

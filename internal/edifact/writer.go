@@ -321,7 +321,7 @@ func (w *writer) value(field, v string, least, most int) string {
 // release puts the release character before delimiters. bad is the first byte that cannot be
 // written.
 func (w *writer) release(v string) (out string, bad byte) {
-	set := charset(w.level)
+	set := levelCharset(w.level)
 	var b strings.Builder
 	for i := range len(v) {
 		c := v[i]
