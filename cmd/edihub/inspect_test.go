@@ -17,7 +17,7 @@ func TestInspect(t *testing.T) {
 		return path
 	}
 	good := file("good.edi", orders("R1", "ORDERS"))
-	bad := file("bad.edi", strings.Replace(orders("R2", "ORDERS"), "UNT+3", "UNT+7", 1))
+	bad := file("bad.edi", strings.Replace(orders("R2", "ORDERS"), "UNT+5", "UNT+7", 1))
 	text := file("note.txt", "hello")
 	many := file("many.edi", "UNB+UNOA:3+A+B+260101:1200+X'"+manyOrders(61)+"UNZ+61+X'")
 	for _, c := range []struct {
@@ -29,7 +29,7 @@ func TestInspect(t *testing.T) {
 	}{
 		{"good", []string{good}, "", 0, []string{"edifact, envelope good", "ACME (ZZ) → HUB (ZZ)", "MESSAGE  TYPE", "ORDERS  D:96A:UN  1          POR1"}},
 		{"standard input", []string{"-"}, orders("R1", "ORDERS"), 0, []string{"-: edifact, envelope good"}},
-		{"bad", []string{bad}, "", 1, []string{"envelope NOT good", "fatal   EDI-UNT-COUNT at UNT, segment 3, element 1, byte", `is "7", expected "3"`}},
+		{"bad", []string{bad}, "", 1, []string{"envelope NOT good", "fatal   EDI-UNT-COUNT at UNT, segment 5, element 1, byte", `is "7", expected "5"`}},
 		{"unknown", []string{text}, "", 1, []string{"note.txt: not known", "EDI-UNKNOWN"}},
 		{"a file that is not there, the others go on", []string{filepath.Join(dir, "no.edi"), good}, "", 2, []string{"no.edi", "good.edi: edifact, envelope good"}},
 		{"a folder", []string{dir}, "", 2, []string{"is a folder"}},

@@ -18,7 +18,7 @@ var version string
 
 // gcPercent trades memory for processor time: a busy hub makes much garbage and keeps little, so a
 // collection at twice the live heap comes too often. GOGC in the environment overrules it.
-const gcPercent = 400
+const gcPercent = 200
 
 func main() {
 	if os.Getenv("GOGC") == "" {

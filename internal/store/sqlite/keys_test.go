@@ -61,9 +61,9 @@ func TestKeysMoveUnseen(t *testing.T) {
 		run++
 		model := keyModel{}
 		now := t0
-		for range rapid.IntRange(5, 30).Draw(t, "steps") {
+		for range rapid.IntRange(3, 12).Draw(t, "steps") {
 			now = now.Add(time.Minute)
-			if rapid.IntRange(0, 60).Draw(t, "what") == 60 {
+			if rapid.IntRange(0, 40).Draw(t, "what") == 40 {
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}

@@ -83,7 +83,7 @@ var mutations = []mutation{
 	{rule: "sending: retries end after their time", file: senderFile,
 		old: "	if u.now.Sub(row.Since) >= limit {", new: "	if false {", test: "TestRuleRetriesEndAfterTheirTime"},
 	{rule: "sending: a stalled send leaves its worker to others", file: senderFile,
-		old: "	if s.flying[store.WorkKey{Stage: f.d.Stage, ID: f.d.ID}] == f {\n		s.freeSlot(f)\n	}", new: "	_ = f", test: "TestInFlightLimitAndStalledSends"},
+		old: "	if s.flying[store.WorkKey{Stage: f.d.Stage, ID: f.d.ID}] == f {\n		s.freeSlot(f.lead)\n	}", new: "	_ = f", test: "TestInFlightLimitAndStalledSends"},
 	{rule: "receiving: a key is claimed with acceptance", file: intakeFile,
 		old: "			if h := taken[0]; h != nil {", new: "			if h := taken[0]; h != nil && false {", test: "TestRuleRepeatIsAcceptedOnce"},
 	{rule: "poison: a panic counts as a crash, three are the end", file: unitFile,
