@@ -174,17 +174,19 @@ type Group struct {
 
 // Message is one EDIFACT message, X12 transaction set, UBL document or opaque file.
 type Message struct {
-	Position   int // from 1 in its interchange
-	Group      int // position of its group, 0 without groups
-	Type       string
-	Version    string // "D:96A:UN", GS08/ST03, or the CustomizationID
-	Ref        string // UNH 0062 or ST02
-	Segments   int    // UNH..UNT or ST..SE inclusive
-	Offset     int64
-	Length     int64
-	FunctionID string // GS01 of its group
-	Document   Document
-	Findings   []Finding
+	Position int // from 1 in its interchange
+	Group    int // position of its group, 0 without groups
+	Type     string
+	Version  string // "D:96A:UN", GS08/ST03, or the CustomizationID
+	// Association is UNH 0057, the association assigned code: "EAN008".
+	Association string
+	Ref         string // UNH 0062 or ST02
+	Segments    int    // UNH..UNT or ST..SE inclusive
+	Offset      int64
+	Length      int64
+	FunctionID  string // GS01 of its group
+	Document    Document
+	Findings    []Finding
 }
 
 // Document is what the business calls a message: its own number and what it refers to.

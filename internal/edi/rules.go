@@ -41,12 +41,13 @@ const (
 	ClassTime                     // not a time
 	ClassHierarchy                // HL or LS and LE do not fit together
 	ClassUnused                   // present, but the guideline does not use it
+	ClassParty                    // not for us, from nobody we know, or for another use than agreed
 )
 
 var classNames = [...]string{
 	"none", "lenient", "more", "limit", "structure", "delimiter", "trailer", "stray", "reference", "count", "duplicate", "binary",
 	"unsupported", "unknown", "order", "missing", "condition", "exclusion", "repeat", "many", "length", "charset", "type", "code",
-	"date", "time", "hierarchy", "unused",
+	"date", "time", "hierarchy", "unused", "party",
 }
 
 // String returns the word that docs/findings.md and warn_only use.
@@ -174,6 +175,20 @@ const (
 	RuleGuidelineElementLength  = "EDI-GUIDELINE-ELEMENT-LENGTH"
 )
 
+// The rules that whoever keeps interchanges and knows partners adds to what was read. They are
+// answered like those of the readers.
+const (
+	RuleInterchangeDuplicate = "EDI-INTERCHANGE-DUPLICATE" // the reference came before with other content
+	RuleGroupDuplicate       = "EDI-GROUP-DUPLICATE"
+	RuleMessageDuplicate     = "EDI-MESSAGE-DUPLICATE"
+	RuleInterchangeVersion   = "EDI-INTERCHANGE-VERSION" // no agreement about this syntax or control version
+	RuleGroupType            = "EDI-GROUP-TYPE"          // no agreement about this functional identifier
+	RuleGroupVersion         = "EDI-GROUP-VERSION"       // no agreement about this version
+	RuleSenderUnknown        = "EDI-SENDER-UNKNOWN"
+	RuleRecipientOther       = "EDI-RECIPIENT-OTHER" // the recipient is neither us nor somebody we forward to
+	RuleUsage                = "EDI-USAGE"           // a test where production was agreed, or the other way round
+)
+
 // RuleFindingsLimit closes a list of findings that was full: it says that more were left out. It
 // is fatal when one of those was.
 const RuleFindingsLimit = "EDI-FINDINGS-LIMIT"
@@ -252,11 +267,22 @@ func makeRules() []Rule {
 		{RuleGuidelineElementCode, ClassCode, ScopeElement, Fatal, Codes{"12", "7", "I6"}},
 		{RuleGuidelineElementLength, ClassLength, ScopeElement, Fatal, Codes{"39", "5", ""}},
 
+		// Keys and partners.
+		{RuleInterchangeDuplicate, ClassDuplicate, ScopeInterchange, Fatal, Codes{"26", "025", ""}},
+		{RuleGroupDuplicate, ClassDuplicate, ScopeGroup, Fatal, Codes{"26", "19", ""}},
+		{RuleMessageDuplicate, ClassDuplicate, ScopeMessage, Fatal, Codes{"26", "23", ""}},
+		{RuleInterchangeVersion, ClassUnsupported, ScopeInterchange, Fatal, Codes{"2", "003", ""}},
+		{RuleGroupType, ClassUnsupported, ScopeGroup, Fatal, Codes{"14", "1", ""}},
+		{RuleGroupVersion, ClassUnsupported, ScopeGroup, Fatal, Codes{"14", "2", ""}},
+		{RuleSenderUnknown, ClassParty, ScopeInterchange, Fatal, Codes{"23", "006", ""}},
+		{RuleRecipientOther, ClassParty, ScopeInterchange, Fatal, Codes{"7", "009", ""}},
+		{RuleUsage, ClassParty, ScopeInterchange, Fatal, Codes{"25", "020", ""}},
+
 		// Envelope readers.
 		{"EDI-LIMIT", ClassLimit, ScopeInterchange, Fatal, Codes{"18", "022", ""}},
 		{"EDI-UNA", ClassDelimiter, ScopeInterchange, Fatal, Codes{"20", "", ""}},
 		{"EDI-UNB-SEPARATOR", ClassDelimiter, ScopeInterchange, Fatal, Codes{"22", "", ""}},
-		{"EDI-ISA-DELIMITER", ClassDelimiter, ScopeInterchange, Fatal, Codes{"", "022", ""}},
+		{"EDI-ISA-DELIMITER", ClassDelimiter, ScopeInterchange, Fatal, Codes{"", "004", ""}},
 		{"EDI-ISA-WIDTH", ClassStructure, ScopeInterchange, Fatal, Codes{"", "022", ""}},
 		{"EDI-NO-TERMINATOR", ClassStructure, ScopeInterchange, Fatal, Codes{"22", "023", ""}},
 		{"EDI-NO-TRAILER", ClassTrailer, ScopeInterchange, Fatal, Codes{"13", "023", ""}},

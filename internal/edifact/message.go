@@ -27,7 +27,7 @@ func (s *splitter) joined(element, first, last int) string {
 func (s *splitter) openMessage(raw []byte, at scan.At) error {
 	s.f.Reset(raw, s.d)
 	s.looking = true
-	return s.books.OpenMessage(edi.Message{Ref: s.text(1, 1), Type: s.text(2, 1), Version: s.joined(2, 2, 4)}, at)
+	return s.books.OpenMessage(edi.Message{Ref: s.text(1, 1), Type: s.text(2, 1), Version: s.joined(2, 2, 4), Association: s.text(2, 5)}, at)
 }
 
 // openGroup reads a UNG: 0038, S006, S007, 0048 and S008.

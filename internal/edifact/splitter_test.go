@@ -190,7 +190,7 @@ func TestEnvelopeValues(t *testing.T) {
 		got  *edi.Message
 		want edi.Message
 	}{
-		{first, edi.Message{Type: "ORDERS", Version: "D:96A:UN", Ref: "M1", Segments: 6, Document: edi.Document{Number: "PO77", Version: "2", Function: "5", OrderNo: "PO77", Buyer: "5412345000013", Date: "20260301"}}},
+		{first, edi.Message{Type: "ORDERS", Version: "D:96A:UN", Association: "EAN008", Ref: "M1", Segments: 6, Document: edi.Document{Number: "PO77", Version: "2", Function: "5", OrderNo: "PO77", Buyer: "5412345000013", Date: "20260301"}}},
 		{second, edi.Message{Type: "DESADV", Version: "D:96A:UN", Ref: "M2", Segments: 7, Document: edi.Document{Number: "D1", Function: "9", OrderNo: "PO77", Buyer: "BUYER LTD"}}},
 	} {
 		raw := in[c.got.Offset : c.got.Offset+c.got.Length]

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/edihub/edihub/internal/edi"
 )
@@ -24,6 +25,20 @@ type EnvelopeOptions struct {
 	Original   edi.Delimiters // those of the messages' bytes, from their interchange; all zero: the default ones
 	Delimiters edi.Delimiters // those wanted; zero fields follow Original
 	LineBreak  string         // written after UNA, UNB and UNZ: "", "\n" or "\r\n"
+
+	SenderRouting     string         // S002 0008, at most 14 characters
+	SenderSub         string         // S002 0042, at most 35 characters, syntax 4
+	ReceiverRouting   string         // S003 0014, at most 14 characters
+	ReceiverSub       string         // S003 0046, at most 35 characters, syntax 4
+	Password          string         // S005 0022, at most 14 characters
+	PasswordQualifier string         // S005 0025, none or 2 characters, only with a password
+	ApplicationRef    string         // 0026, at most 14 characters
+	Priority          string         // 0029, none or 1 letter
+	Agreement         string         // 0032, at most 35 characters
+	Zone              *time.Location // the zone of S004; nil leaves that of Time
+
+	// quoted says that all values are bytes of the character set already.
+	quoted bool
 }
 
 // ErrDelimiters is inside each *DelimiterError.
@@ -62,46 +77,63 @@ func (e *ValueError) Error() string { return fmt.Sprintf("%s %q %s", e.Field, e.
 // The messages' bytes are not changed, so that their delimiters hold: wanting another one gives
 // a *DelimiterError. A syntax below 4 is refused for messages with a repetition separator. Where
 // a syntax 4 interchange holds messages without one, its UNA says so. Delimiters in values are
-// released. A value that is too long, empty where it must not be, or outside the character set
-// gives a *ValueError: all values must be printable ASCII, and those of UNOA and UNOB of the
-// smaller sets of ISO 9735 annex A.
+// released. Values are UTF-8 text and are written in the character set of the syntax identifier
+// (ISO 9735-1 annex A). One that is too long, empty where it must not be, or has a character that
+// the set does not have gives a *ValueError; nothing is ever replaced by another character.
 func WriteEnvelope(o EnvelopeOptions) (header, trailer []byte, err error) {
-	if o.Syntax == "" {
-		o.Syntax = "UNOC:3"
-	}
-	w := writer{}
-	identifier, version, err := syntax(o.Syntax)
+	w, err := openEnvelope(&o)
 	if err != nil {
 		return nil, nil, err
 	}
-	w.level = identifier
-	if w.d, err = delimiters(o, version); err != nil {
-		return nil, nil, err
+	header, w.out = w.out, nil
+	w.unz(&o, o.Messages)
+	return header, w.out, w.err
+}
+
+// openEnvelope writes the header of an interchange.
+func openEnvelope(o *EnvelopeOptions) (*writer, error) {
+	if o.Syntax == "" {
+		o.Syntax = "UNOC:3"
 	}
-	const maxMessages = 999_999
+	w := &writer{quoted: o.quoted, lineBreak: o.LineBreak}
+	identifier, version, err := syntax(o.Syntax)
+	if err != nil {
+		return nil, err
+	}
+	w.level, w.version = identifier, version
+	if w.d, err = delimiters(o, version); err != nil {
+		return nil, err
+	}
 	switch {
-	case o.Messages < 1 || o.Messages > maxMessages:
-		return nil, nil, &ValueError{"number of messages", strconv.Itoa(o.Messages), "is not between 1 and 999999"}
 	case o.Time.IsZero():
-		return nil, nil, &ValueError{"time", "", "is not set"}
+		return nil, &ValueError{"time", "", "is not set"}
 	case o.LineBreak != "" && o.LineBreak != "\n" && o.LineBreak != "\r\n":
-		return nil, nil, &ValueError{"line break", o.LineBreak, "is not LF or CR LF"}
+		return nil, &ValueError{"line break", o.LineBreak, "is not LF or CR LF"}
+	case o.Messages < 1 || o.Messages > maxMessages:
+		return nil, &ValueError{"number of messages", strconv.Itoa(o.Messages), "is not between 1 and 999999"}
 	}
 	if o.UNA || w.needsUNA(version) {
 		w.una()
 		w.out = append(w.out, o.LineBreak...)
 	}
 	w.unb(o, identifier, version)
-	if w.err != nil {
-		return nil, nil, w.err
-	}
-	header = append(w.out, o.LineBreak...)
-	w.out = nil
+	return w, w.err
+}
+
+// maxMessages is the largest 0036.
+const maxMessages = 999_999
+
+func (w *writer) unz(o *EnvelopeOptions, messages int) {
 	w.raw("UNZ")
-	w.element(strconv.Itoa(o.Messages))
+	w.element(strconv.Itoa(messages))
 	w.element(w.value("control reference", o.ControlRef, 1, 14))
+	w.endSegment()
+}
+
+// endSegment writes the terminator, and the line break behind it.
+func (w *writer) endSegment() {
 	w.out = append(w.out, w.d.Segment)
-	return header, append(w.out, o.LineBreak...), w.err
+	w.out = append(w.out, w.lineBreak...)
 }
 
 // syntax splits "UNOC:3".
@@ -118,7 +150,7 @@ func syntax(s string) (identifier string, version int, err error) {
 }
 
 // delimiters are those of the original, if nothing else is wanted and the syntax can have them.
-func delimiters(o EnvelopeOptions, version int) (edi.Delimiters, error) {
+func delimiters(o *EnvelopeOptions, version int) (edi.Delimiters, error) {
 	d := o.Original
 	if d == (edi.Delimiters{}) {
 		d = defaults()
@@ -159,10 +191,13 @@ func delimiters(o EnvelopeOptions, version int) (edi.Delimiters, error) {
 
 // writer builds segments and keeps the first error.
 type writer struct {
-	d     edi.Delimiters
-	level string
-	out   []byte
-	err   error
+	d         edi.Delimiters
+	level     string
+	version   int
+	lineBreak string
+	quoted    bool
+	out       []byte
+	err       error
 }
 
 // needsUNA reports whether a reader would take other delimiters without one.
@@ -201,64 +236,106 @@ func (w *writer) element(components ...string) {
 	}
 }
 
-func (w *writer) unb(o EnvelopeOptions, identifier string, version int) {
-	w.raw("UNB")
-	w.element(identifier, strconv.Itoa(version))
-	w.element(w.value("sender id", o.Sender.ID, 1, 35), w.value("sender qualifier", o.Sender.Qualifier, 0, 4))
-	w.element(w.value("receiver id", o.Receiver.ID, 1, 35), w.value("receiver qualifier", o.Receiver.Qualifier, 0, 4))
+func (w *writer) unb(o *EnvelopeOptions, identifier string, version int) {
+	sender := []string{w.value("sender id", o.Sender.ID, 1, 35), w.value("sender qualifier", o.Sender.Qualifier, 0, 4), w.value("sender routing", o.SenderRouting, 0, 14)}
+	receiver := []string{w.value("receiver id", o.Receiver.ID, 1, 35), w.value("receiver qualifier", o.Receiver.Qualifier, 0, 4), w.value("receiver routing", o.ReceiverRouting, 0, 14)}
 	day := "060102"
 	if version >= 4 { // 0017 has eight digits in syntax 4.
 		day = "20060102"
+		sender = append(sender, w.value("sender sub-identification", o.SenderSub, 0, 35))
+		receiver = append(receiver, w.value("receiver sub-identification", o.ReceiverSub, 0, 35))
+	} else if o.SenderSub+o.ReceiverSub != "" {
+		w.fail("sub-identification", o.SenderSub+o.ReceiverSub, "needs syntax version 4")
 	}
-	w.element(o.Time.Format(day), o.Time.Format("1504"))
-	w.element(w.value("control reference", o.ControlRef, 1, 14))
+	at := o.Time
+	if o.Zone != nil {
+		at = at.In(o.Zone)
+	}
 	flag := func(on bool) string {
 		if on {
 			return "1"
 		}
 		return ""
 	}
-	rest := []string{"", "", "", flag(o.AckRequest), "", flag(o.Test)} // S005, 0026, 0029, 0031, 0032, 0035
-	for len(rest) > 0 && rest[len(rest)-1] == "" {
-		rest = rest[:len(rest)-1]
+	if n := len(o.PasswordQualifier); n != 0 && (n != 2 || o.Password == "") {
+		w.fail("password qualifier", o.PasswordQualifier, "is not 2 characters beside a password")
 	}
-	for _, v := range rest {
-		w.element(v)
+	if p := o.Priority; p != "" && (p < "A" || p > "Z" || len(p) != 1) {
+		w.fail("priority", p, "is not one capital letter")
 	}
-	w.out = append(w.out, w.d.Segment)
+	w.segment("UNB", []string{identifier, strconv.Itoa(version)}, sender, receiver, []string{at.Format(day), at.Format("1504")},
+		[]string{w.value("control reference", o.ControlRef, 1, 14)},
+		[]string{w.value("password", o.Password, 0, 14), w.value("password qualifier", o.PasswordQualifier, 0, 2)},
+		[]string{w.value("application reference", o.ApplicationRef, 0, 14)}, []string{o.Priority}, []string{flag(o.AckRequest)},
+		[]string{w.value("agreement", o.Agreement, 0, 35)}, []string{flag(o.Test)})
 }
 
-// value checks a value and releases the delimiters in it.
+// segment writes a whole segment of values that are released already. What is empty at its end
+// is left out.
+func (w *writer) segment(tag string, elements ...[]string) {
+	for len(elements) > 0 && strings.Join(elements[len(elements)-1], "") == "" {
+		elements = elements[:len(elements)-1]
+	}
+	w.raw(tag)
+	for _, e := range elements {
+		w.element(e...)
+	}
+	w.endSegment()
+}
+
+func (w *writer) fail(field, v, reason string) {
+	if w.err == nil {
+		w.err = &ValueError{field, v, reason}
+	}
+}
+
+// value checks a value, brings it into the character set and releases the delimiters in it.
 func (w *writer) value(field, v string, least, most int) string {
-	fail := func(reason string) string {
-		if w.err == nil {
-			w.err = &ValueError{field, v, reason}
+	v = strings.TrimRight(v, " ")
+	n := len(v)
+	if !w.quoted {
+		n = utf8.RuneCountInString(v)
+		b, bad := encode(w.level, v)
+		if bad != "" {
+			w.fail(field, v, fmt.Sprintf("has the character %q, which %s cannot carry", bad, w.level))
+			return ""
 		}
+		v = b
+	}
+	if n < least || n > most {
+		w.fail(field, v, fmt.Sprintf("has %d characters, not %d to %d", n, least, most))
 		return ""
 	}
-	v = strings.TrimRight(v, " ")
-	if len(v) < least || len(v) > most {
-		return fail(fmt.Sprintf("has %d characters, not %d to %d", len(v), least, most))
+	out, bad := w.release(v)
+	switch bad {
+	case 0:
+		return out
+	case w.d.Element, w.d.Component, w.d.Segment, w.d.Repetition:
+		w.fail(field, v, fmt.Sprintf("has the delimiter %q, and there is no release character", bad))
+	default:
+		w.fail(field, v, fmt.Sprintf("has the character %q, which %s cannot carry", bad, w.level))
 	}
+	return ""
+}
+
+// release puts the release character before delimiters. bad is the first byte that cannot be
+// written.
+func (w *writer) release(v string) (out string, bad byte) {
+	set := charset(w.level)
 	var b strings.Builder
 	for i := range len(v) {
 		c := v[i]
-		if !w.carries(c) {
-			return fail(fmt.Sprintf("has the character %q, which %s cannot carry", c, w.level))
-		}
-		if c == w.d.Element || c == w.d.Component || c == w.d.Segment || c == w.d.Repetition || c == w.d.Release {
-			if w.d.Release == 0 {
-				return fail(fmt.Sprintf("has the delimiter %q, and there is no release character", c))
-			}
+		delimiter := c == w.d.Element || c == w.d.Component || c == w.d.Segment || c == w.d.Repetition && c != 0 || c == w.d.Release && c != 0
+		switch {
+		case !set.Allows(c), delimiter && w.d.Release == 0:
+			return "", c
+		case delimiter:
 			b.WriteByte(w.d.Release)
 		}
 		b.WriteByte(c)
 	}
-	return b.String()
+	return b.String(), 0
 }
-
-// carries reports whether a value of the envelope may hold a character.
-func (w *writer) carries(c byte) bool { return Carries(w.level, c) }
 
 // Carries reports whether a syntax level ("UNOA") has a printable ASCII character (ISO 9735-1
 // annex A). All levels but UNOA and UNOB have all of them; other characters are not looked at.

@@ -42,6 +42,7 @@ var floorOf = map[string]int{
 	"internal/as2":          0,
 	"internal/edi/scan":     0,
 	"internal/edi/tables":   0,
+	"internal/edi/ack":      0,
 	"migrations":            1,
 }
 
@@ -55,8 +56,8 @@ var tools = []string{"internal/floors", "internal/tools"}
 var sameFloor = map[string][]string{
 	"internal/as2":             {"internal/cms"},
 	"internal/edi/tables":      {"internal/edi/scan"},
-	"internal/edifact":         {"internal/edi/scan", "internal/edi/tables"},
-	"internal/x12":             {"internal/edi/scan", "internal/edi/tables"},
+	"internal/edifact":         {"internal/edi/ack", "internal/edi/scan", "internal/edi/tables"},
+	"internal/x12":             {"internal/edi/ack", "internal/edi/scan", "internal/edi/tables"},
 	"internal/idempotency":     {"internal/store"},
 	"internal/partner":         {"internal/store", "internal/guideline"},
 	"internal/store/storetest": {"internal/store"},

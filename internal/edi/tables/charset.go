@@ -27,6 +27,9 @@ func NewUTF8(name string) *Charset {
 	return s
 }
 
+// Allows reports whether a byte may stand in values.
+func (s *Charset) Allows(c byte) bool { return !s.bad[c] }
+
 // with returns the table in which delimiters are allowed too.
 func (s *Charset) with(delimiters ...byte) [256]bool {
 	bad := s.bad

@@ -303,6 +303,7 @@ func codeMessage(c *coder, m *store.Message) {
 	c.bool(&m.Test)
 	c.findingPlaces(m.Envelope.Findings)
 	c.findingPlaces(m.Findings)
+	text(c, &m.Envelope.Association)
 }
 
 func codeDelivery(c *coder, d *store.Delivery) {
