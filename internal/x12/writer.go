@@ -23,6 +23,17 @@ type EnvelopeOptions struct {
 	Original   edi.Delimiters // those of the sets' bytes, from their interchange; all zero: * > ~
 	Delimiters edi.Delimiters // those wanted; zero fields follow Original
 	LineBreak  string         // written after each segment of the envelope: "", "\n" or "\r\n"
+
+	AuthorizationQualifier string         // ISA01, 2 characters; default "00"
+	Authorization          string         // ISA02, at most 10 characters
+	SecurityQualifier      string         // ISA03, 2 characters; default "00"
+	Security               string         // ISA04, at most 10 characters
+	Standards              string         // ISA11 where it is no repetition separator; default "U"
+	Usage                  string         // ISA15: "P", "T" or "I"; default by Test
+	Zone                   *time.Location // the zone of dates and times; nil leaves that of Time
+	// Basic narrows values to the basic character set (X12.6 §3.3.1): capital letters, digits and
+	// some special characters. Without it they are printable ASCII.
+	Basic bool
 }
 
 // GroupOptions describe one functional group.
@@ -33,6 +44,7 @@ type GroupOptions struct {
 	ControlRef string // GS06: 1 to 9 digits
 	Version    string // GS08, that of the sets: 1 to 12 characters
 	Sets       int    // number of transaction sets in the group: 1 to 999,999
+	Agency     string // GS07: "X" or "T"; default "X"
 }
 
 // ErrDelimiters is inside each *DelimiterError.
@@ -83,35 +95,60 @@ type GroupEnvelope struct{ Open, Close []byte }
 // have one, and so are sets with a release character (ISX). A value that is too long, too short,
 // not printable ASCII, or holds a delimiter gives a *ValueError: X12 cannot release it.
 func WriteEnvelope(o EnvelopeOptions) (Envelope, error) {
-	if o.Version == "" {
-		o.Version = "00401"
+	if n := len(o.Groups); n < 1 || n > maxGroups {
+		return Envelope{}, &ValueError{"number of groups", strconv.Itoa(n), "is not between 1 and 99999"}
 	}
-	w := &writer{lineBreak: o.LineBreak}
-	var err error
-	if w.d, err = delimiters(o); err != nil {
+	w, header, err := openEnvelope(&o)
+	if err != nil {
 		return Envelope{}, err
 	}
-	const maxGroups = 99_999
-	switch {
-	case len(o.Groups) < 1 || len(o.Groups) > maxGroups:
-		return Envelope{}, &ValueError{"number of groups", strconv.Itoa(len(o.Groups)), "is not between 1 and 99999"}
-	case o.Time.IsZero():
-		return Envelope{}, &ValueError{"time", "", "is not set"}
-	case o.LineBreak != "" && o.LineBreak != "\n" && o.LineBreak != "\r\n":
-		return Envelope{}, &ValueError{"line break", o.LineBreak, "is not LF or CR LF"}
-	}
-	var env Envelope
-	ref := w.digits("ISA13 control reference", o.ControlRef)
-	ref = strings.Repeat("0", max(0, 9-len(ref))) + ref
-	env.Header = w.isa(o, ref)
+	env := Envelope{Header: header}
 	for _, g := range o.Groups {
-		env.Groups = append(env.Groups, w.group(o, g))
+		env.Groups = append(env.Groups, w.group(&o, g))
 	}
-	env.Trailer = w.segment("IEA", strconv.Itoa(len(o.Groups)), ref)
+	env.Trailer = w.iea(&o, len(o.Groups))
 	if w.err != nil {
 		return Envelope{}, w.err
 	}
 	return env, nil
+}
+
+// maxGroups is the largest IEA01, maxSets the largest GE01.
+const (
+	maxGroups = 99_999
+	maxSets   = 999_999
+)
+
+// openEnvelope writes the ISA.
+func openEnvelope(o *EnvelopeOptions) (*writer, []byte, error) {
+	if o.Version == "" {
+		o.Version = "00401"
+	}
+	if o.Zone != nil && !o.Time.IsZero() {
+		o.Time = o.Time.In(o.Zone)
+	}
+	w := &writer{lineBreak: o.LineBreak, basic: o.Basic}
+	var err error
+	if w.d, err = delimiters(*o); err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case o.Time.IsZero():
+		return nil, nil, &ValueError{"time", "", "is not set"}
+	case o.LineBreak != "" && o.LineBreak != "\n" && o.LineBreak != "\r\n":
+		return nil, nil, &ValueError{"line break", o.LineBreak, "is not LF or CR LF"}
+	}
+	return w, w.isa(o), w.err
+}
+
+// isaRef is ISA13 and IEA02.
+func (w *writer) isaRef(o *EnvelopeOptions) string {
+	ref := w.digits("ISA13 control reference", o.ControlRef)
+	return strings.Repeat("0", max(0, 9-len(ref))) + ref
+}
+
+func (w *writer) iea(o *EnvelopeOptions, groups int) []byte {
+	return w.segment("IEA", strconv.Itoa(groups), w.isaRef(o))
 }
 
 // delimiters are those of the original, if nothing else is wanted and the version can have them.
@@ -158,6 +195,7 @@ func delimiters(o EnvelopeOptions) (edi.Delimiters, error) {
 type writer struct {
 	d         edi.Delimiters
 	lineBreak string
+	basic     bool
 	err       error
 }
 
@@ -170,34 +208,58 @@ func (w *writer) segment(tag string, elements ...string) []byte {
 }
 
 // isa writes the ISA with its fixed widths (X12.5 ISA).
-func (w *writer) isa(o EnvelopeOptions, ref string) []byte {
-	blank := strings.Repeat(" ", 10)
-	repetition := "U"
+func (w *writer) isa(o *EnvelopeOptions) []byte {
+	repetition := w.choice("ISA11 standards identifier", o.Standards, "U")
 	if w.d.Repetition != 0 {
 		repetition = string([]byte{w.d.Repetition})
 	}
-	flag := func(on bool, yes, no string) string {
-		if on {
-			return yes
-		}
-		return no
+	request, usage := "0", "P"
+	if o.AckRequest {
+		request = "1"
 	}
-	id := func(field, v string) string { return fmt.Sprintf("%-15s", w.value(field, v, 1, 15)) }
-	return w.segment("ISA", "00", blank, "00", blank,
-		w.value("ISA05 sender qualifier", o.Sender.Qualifier, 2, 2), id("ISA06 sender id", o.Sender.ID),
-		w.value("ISA07 receiver qualifier", o.Receiver.Qualifier, 2, 2), id("ISA08 receiver id", o.Receiver.ID),
-		o.Time.Format("060102"), o.Time.Format("1504"), repetition, o.Version, ref,
-		flag(o.AckRequest, "1", "0"), flag(o.Test, "T", "P"), string([]byte{w.d.Component}))
+	if o.Test {
+		usage = "T"
+	}
+	usage = w.choice("ISA15 usage", o.Usage, usage)
+	if strings.IndexAny(usage, "PTI") != 0 {
+		w.fail("ISA15 usage", usage, "is not P, T or I")
+	}
+	fixed := func(field, v string, least, most int) string {
+		return fmt.Sprintf("%-*s", most, w.value(field, v, least, most))
+	}
+	qualifier := func(field, v string) string {
+		if v == "" {
+			v = "00"
+		}
+		return w.value(field, v, 2, 2)
+	}
+	return w.segment("ISA",
+		qualifier("ISA01 authorization qualifier", o.AuthorizationQualifier), fixed("ISA02 authorization", o.Authorization, 0, 10),
+		qualifier("ISA03 security qualifier", o.SecurityQualifier), fixed("ISA04 security", o.Security, 0, 10),
+		w.value("ISA05 sender qualifier", o.Sender.Qualifier, 2, 2), fixed("ISA06 sender id", o.Sender.ID, 1, 15),
+		w.value("ISA07 receiver qualifier", o.Receiver.Qualifier, 2, 2), fixed("ISA08 receiver id", o.Receiver.ID, 1, 15),
+		o.Time.Format("060102"), o.Time.Format("1504"), repetition, o.Version, w.isaRef(o),
+		request, usage, string([]byte{w.d.Component}))
 }
 
-func (w *writer) group(o EnvelopeOptions, g GroupOptions) GroupEnvelope {
+// choice is a value of one letter with its default.
+func (w *writer) choice(field, v, otherwise string) string {
+	if v == "" {
+		return otherwise
+	}
+	if v < "A" || v > "Z" || len(v) != 1 {
+		w.fail(field, v, "is not one capital letter")
+	}
+	return v
+}
+
+func (w *writer) group(o *EnvelopeOptions, g GroupOptions) GroupEnvelope {
 	if g.Sender == "" {
 		g.Sender = o.Sender.ID
 	}
 	if g.Receiver == "" {
 		g.Receiver = o.Receiver.ID
 	}
-	const maxSets = 999_999
 	if g.Sets < 1 || g.Sets > maxSets {
 		w.fail("number of sets", strconv.Itoa(g.Sets), "is not between 1 and 999999")
 	}
@@ -209,7 +271,7 @@ func (w *writer) group(o EnvelopeOptions, g GroupOptions) GroupEnvelope {
 	return GroupEnvelope{
 		Open: w.segment("GS", w.value("GS01 functional identifier", g.FunctionID, 2, 2),
 			w.value("GS02 sender", g.Sender, 2, 15), w.value("GS03 receiver", g.Receiver, 2, 15),
-			o.Time.Format(day), o.Time.Format("1504"), ref, "X", w.value("GS08 version", g.Version, 1, 12)),
+			o.Time.Format(day), o.Time.Format("1504"), ref, w.choice("GS07 agency", g.Agency, "X"), w.value("GS08 version", g.Version, 1, 12)),
 		Close: w.segment("GE", strconv.Itoa(g.Sets), ref),
 	}
 }
@@ -230,6 +292,8 @@ func (w *writer) value(field, v string, least, most int) string {
 		switch c := v[i]; {
 		case c < ' ' || c > '~':
 			w.fail(field, v, fmt.Sprintf("has the character %q, which is not printable ASCII", c))
+		case w.basic && !basic(c):
+			w.fail(field, v, fmt.Sprintf("has the character %q, which is not in the basic character set", c))
 		case c == w.d.Element || c == w.d.Component || c == w.d.Segment || c == w.d.Repetition:
 			w.fail(field, v, fmt.Sprintf("has the delimiter %q, which X12 cannot release", c))
 		}
@@ -251,4 +315,9 @@ func allDigits(v string) bool {
 		}
 	}
 	return true
+}
+
+// basic reports whether the basic character set has a character (X12.6 §3.3.1).
+func basic(c byte) bool {
+	return c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte(" !\"&'()*+,-./:;?=", c) >= 0
 }
