@@ -51,6 +51,7 @@ func commands(e *environment) []*cobra.Command {
 		newTransmissionCommand(e),
 		newDeadCommand(e),
 		newStageCommand(e),
+		newAckCommand(e),
 		newCheckCommand(e),
 		newMigrateCommand(e),
 		newKeygenCommand(e),

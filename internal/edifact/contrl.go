@@ -27,7 +27,7 @@ type ContrlOptions struct {
 	Syntax    string
 	OnReject  ack.OnReject
 	UNA       bool   // write a UNA even where none is needed
-	LineBreak string // written after each segment: "", "\n" or "\r\n"
+	LineBreak string // written after each segment: "", "\n" or "\r\n"; not behind a terminator that is one
 	// ApplicationRef and Agreement are 0026 and 0032 of our own UNB.
 	ApplicationRef, Agreement string
 }
@@ -174,6 +174,9 @@ func (c *contrlWriter) write(o *ContrlOptions, syntax string, body func(*contrlW
 	if c.version < 4 {
 		e.Original.Repetition = 0
 		e.SenderSub, e.ReceiverSub = "", ""
+	}
+	if d := ic.Delimiters.Segment; d == '\n' || d == '\r' {
+		e.LineBreak = ""
 	}
 	w, err := newWriter(e)
 	var value *ValueError

@@ -27,7 +27,9 @@ type AckOptions struct {
 	// AcceptedLoops lists accepted sets too (AK2 with AK5 A).
 	AcceptedLoops bool
 	OnReject      ack.OnReject
-	LineBreak     string // written after each segment: "", "\n" or "\r\n"
+	// LineBreak is written after each segment: "", "\n" or "\r\n". It is left out where the
+	// segment terminator is a line break itself.
+	LineBreak string
 }
 
 // The limits of an acknowledgement: segments told of one set, and errors of one segment (X12.20,
@@ -165,6 +167,9 @@ func newAckWriter(r *ack.Received, o *AckOptions, list []answer) (*ackWriter, er
 			e.Delimiters = edi.Delimiters{}
 		}
 		e.Delimiters.Repetition = repetition(e.Version, e.Delimiters)
+		if e.LineBreak = o.LineBreak; e.Delimiters.Segment == '\n' || e.Delimiters.Segment == '\r' {
+			e.LineBreak = ""
+		}
 		w, err := NewWriter(e)
 		var bad *ValueError
 		if errors.As(err, &bad) && bad.Field == "delimiter" && !fallback {

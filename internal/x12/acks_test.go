@@ -60,6 +60,7 @@ func with(insert string) string { return interchange(isa4, groupOf(order("0001",
 // add adds a finding that is not the reader's to find, or that the tables at hand cannot have.
 func add(f edi.Finding) func(*ack.Received) {
 	return func(r *ack.Received) {
+		f := f
 		if f.Severity == "" {
 			f.Severity = edi.Fatal
 		}
@@ -221,14 +222,12 @@ func TestAckGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			file := out
-			if r.Interchange.Delimiters.Segment != '\n' {
-				o.LineBreak = "\n"
-				if file, err = Acknowledge(r, o); err != nil {
-					t.Fatal(err)
-				}
-				sound(t, r, file, o)
+			o.LineBreak = "\n"
+			file, err := Acknowledge(r, o)
+			if err != nil {
+				t.Fatal(err)
 			}
+			sound(t, r, file, o)
 			compare(t, filepath.Join("testdata", "acks", g.name+".edi"), file)
 			if !bytes.Contains(out, []byte(g.want)) {
 				t.Errorf("%q is not in\n%s", g.want, file)
