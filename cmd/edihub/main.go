@@ -53,6 +53,7 @@ func commands(e *environment) []*cobra.Command {
 		newStageCommand(e),
 		newInspectCommand(e),
 		newValidateCommand(e),
+		newAckCommand(e),
 		newCheckCommand(e),
 		newMigrateCommand(e),
 		newKeygenCommand(e),

@@ -27,7 +27,7 @@ type ContrlOptions struct {
 	Syntax    string
 	OnReject  ack.OnReject
 	UNA       bool   // write a UNA even where none is needed
-	LineBreak string // written after each segment: "", "\n" or "\r\n"
+	LineBreak string // written after each segment: "", "\n" or "\r\n"; not behind a terminator that is one
 	// ApplicationRef and Agreement are 0026 and 0032 of our own UNB.
 	ApplicationRef, Agreement string
 }
@@ -78,7 +78,7 @@ func contrl(r *ack.Received, o *ContrlOptions, body func(*contrlWriter)) ([]byte
 	if r.Interchange.Standard != edi.EDIFACT || !r.Answerable() {
 		return nil, ErrNotAnswerable
 	}
-	c := &contrlWriter{r: r}
+	c := &contrlWriter{r: r, members: r.ByGroup()}
 	if !c.header() {
 		return nil, ErrNotAnswerable
 	}
@@ -99,6 +99,7 @@ func contrl(r *ack.Received, o *ContrlOptions, body func(*contrlWriter)) ([]byte
 // contrlWriter writes one CONTRL.
 type contrlWriter struct {
 	r                *ack.Received
+	members          map[int][]int // of r.Messages, by group
 	version          int
 	sender, receiver [4]string // S002 and S003 as they came
 	w                *Writer
@@ -175,6 +176,9 @@ func (c *contrlWriter) write(o *ContrlOptions, syntax string, body func(*contrlW
 		e.Original.Repetition = 0
 		e.SenderSub, e.ReceiverSub = "", ""
 	}
+	if d := ic.Delimiters.Segment; d == '\n' || d == '\r' {
+		e.LineBreak = ""
+	}
 	w, err := newWriter(e)
 	var value *ValueError
 	if errors.As(err, &value) && value.Field == "delimiter" { // theirs cannot be used
@@ -231,12 +235,10 @@ func (c *contrlWriter) uci(action string, own []edi.Finding) {
 func (c *contrlWriter) group(j *ack.Judgement, i int) {
 	g := &c.r.Groups[i]
 	level := j.Groups[i]
-	inside := false
-	for k := range c.r.Messages {
-		inside = inside || c.r.Messages[k].Group == g.Position && j.Messages[k].Own
-	}
+	members := c.members[g.Position]
+	inside := slices.ContainsFunc(members, func(k int) bool { return j.Messages[k].Own })
 	// A group that is rejected with its interchange is implied.
-	if !c.r.GroupAnswerable(i) || !inside && (!level.Rejected || j.Interchange.Rejected && !level.Own) {
+	if !c.r.GroupAnswerable(i, members) || !inside && (!level.Rejected || j.Interchange.Rejected && !level.Own) {
 		return
 	}
 	action := "7"
@@ -264,15 +266,14 @@ func (c *contrlWriter) group(j *ack.Judgement, i int) {
 // messages writes UCM for each message of a group that is itself the cause of a rejection.
 func (c *contrlWriter) messages(j *ack.Judgement, group int) {
 	n := 0
-	for i := range c.r.Messages {
-		m := &c.r.Messages[i]
-		if m.Group != group || !j.Messages[i].Own || c.r.Acknowledges(i) {
+	for _, i := range c.members[group] {
+		if !j.Messages[i].Own {
 			continue
 		}
 		if n++; n > maxUCM {
 			return
 		}
-		c.message(m)
+		c.message(&c.r.Messages[i])
 	}
 }
 

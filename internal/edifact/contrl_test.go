@@ -673,31 +673,6 @@ func TestCharacterSets(t *testing.T) {
 	}
 }
 
-func TestCheckCharacters(t *testing.T) {
-	t.Parallel()
-	d := defaults()
-	for _, c := range []struct {
-		text, from, to string
-		offset         int64 // of the finding; -1 without
-	}{
-		{"UNH+1'FTX+M\xfcller'", "UNOC", "UNOC", -1},
-		{"UNH+1'FTX+M\xfcller'", "UNOC", "UNOA", 11},
-		{"UNH+1'FTX+M\xfcller'", "UNOC", "UNOD", -1}, // ü is FC in both
-		{"UNH+1'FTX+M\xe5ler'", "UNOC", "UNOD", 11},  // å is ĺ there
-		{"UNH+1'FTX+M\xfcller'", "UNOC", "UNOW", 11},
-		{"UNH+1'\r\nFTX+plain'", "UNOC", "UNOB", -1},
-		{"UNH+1'FTX+plain'", "UNOC", "UNOA", 10},
-	} {
-		f, err := CheckCharacters(t.Context(), strings.NewReader(c.text), d, c.from, c.to, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.offset < 0 && f != nil || c.offset >= 0 && (f == nil || f.Offset != c.offset || f.Rule != edi.RuleElementCharset) {
-			t.Errorf("%q from %s to %s: %+v", c.text, c.from, c.to, f)
-		}
-	}
-}
-
 // TestWriterRoundTrip writes what rapid makes up and reads the same values again.
 func TestWriterRoundTrip(t *testing.T) {
 	t.Parallel()

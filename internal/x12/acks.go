@@ -27,7 +27,9 @@ type AckOptions struct {
 	// AcceptedLoops lists accepted sets too (AK2 with AK5 A).
 	AcceptedLoops bool
 	OnReject      ack.OnReject
-	LineBreak     string // written after each segment: "", "\n" or "\r\n"
+	// LineBreak is written after each segment: "", "\n" or "\r\n". It is left out where the
+	// segment terminator is a line break itself.
+	LineBreak string
 }
 
 // The limits of an acknowledgement: segments told of one set, and errors of one segment (X12.20,
@@ -44,10 +46,13 @@ var ErrNotAnswerable = errors.New("the interchange cannot be acknowledged")
 // guide999 is GS08 and ST03 of a 999.
 const guide999 = "005010X231A1"
 
+// kind is what the acknowledgements in one functional group of ours share.
+type kind struct{ typ, version, sender, receiver string }
+
 // answer is a functional group of ours: 997s or 999s for groups of one pair of parties.
 type answer struct {
-	typ, version, sender, receiver string
-	groups                         []int // indexes of Received.Groups
+	kind
+	groups []int // indexes of Received.Groups
 }
 
 // answers sorts the received groups into groups of ours.
@@ -56,21 +61,22 @@ func answers(r *ack.Received, o *AckOptions) []answer {
 		return nil
 	}
 	var list []answer
+	by := r.ByGroup()
+	seen := make(map[kind]int)
 	for i := range r.Groups {
 		g := &r.Groups[i]
-		if !r.GroupAnswerable(i) {
+		if !r.GroupAnswerable(i, by[g.Position]) {
 			continue
 		}
-		a := answer{typ: ack.FunctionalType(o.Type, g.Version), version: guide999, sender: g.Receiver, receiver: g.Sender}
-		if a.typ == ack.Type997 {
-			a.version = directoryOf(g.Version)
+		k := kind{typ: ack.FunctionalType(o.Type, g.Version), version: guide999, sender: g.Receiver, receiver: g.Sender}
+		if k.typ == ack.Type997 {
+			k.version = directoryOf(g.Version)
 		}
-		n := slices.IndexFunc(list, func(x answer) bool {
-			return x.typ == a.typ && x.version == a.version && x.sender == a.sender && x.receiver == a.receiver
-		})
-		if n < 0 {
+		n, ok := seen[k]
+		if !ok {
 			n = len(list)
-			list = append(list, a)
+			seen[k] = n
+			list = append(list, answer{kind: k})
 		}
 		list[n].groups = append(list[n].groups, i)
 	}
@@ -140,11 +146,12 @@ func Acknowledge(r *ack.Received, o *AckOptions) ([]byte, error) {
 
 // ackWriter writes acknowledgements of one interchange.
 type ackWriter struct {
-	r   *ack.Received
-	o   *AckOptions
-	w   *Writer
-	j   *ack.Judgement
-	typ string
+	r       *ack.Received
+	members map[int][]int // of r.Messages, by group
+	o       *AckOptions
+	w       *Writer
+	j       *ack.Judgement
+	typ     string
 }
 
 func newAckWriter(r *ack.Received, o *AckOptions, list []answer) (*ackWriter, error) {
@@ -165,6 +172,9 @@ func newAckWriter(r *ack.Received, o *AckOptions, list []answer) (*ackWriter, er
 			e.Delimiters = edi.Delimiters{}
 		}
 		e.Delimiters.Repetition = repetition(e.Version, e.Delimiters)
+		if e.LineBreak = o.LineBreak; e.Delimiters.Segment == '\n' || e.Delimiters.Segment == '\r' {
+			e.LineBreak = ""
+		}
 		w, err := NewWriter(e)
 		var bad *ValueError
 		if errors.As(err, &bad) && bad.Field == "delimiter" && !fallback {
@@ -173,7 +183,7 @@ func newAckWriter(r *ack.Received, o *AckOptions, list []answer) (*ackWriter, er
 		if err != nil {
 			return nil, err
 		}
-		return &ackWriter{r: r, o: o, w: w}, nil
+		return &ackWriter{r: r, members: r.ByGroup(), o: o, w: w}, nil
 	}
 	return nil, ErrNotAnswerable // not reached: the default delimiters can be used
 }
@@ -275,9 +285,9 @@ func (w *ackWriter) group(i, number int) {
 	}
 	w.w.Segment("AK1", w.mandatory(g.FunctionID, 2, 2), control, version)
 	accepted, noted, rejected := 0, level.Noted, 0
-	for k := range w.r.Messages {
+	for _, k := range w.members[g.Position] {
 		m := &w.r.Messages[k]
-		if m.Group != g.Position || w.r.Acknowledges(k) {
+		if w.r.Acknowledges(k) {
 			continue
 		}
 		l := w.j.Messages[k]

@@ -41,8 +41,8 @@ const (
 	good  = "CUR*BY*USD~"
 )
 
-// orderSet is an 850; insert stands behind its BEG.
-func orderSet(ref, insert string) string {
+// order850 is an 850; insert stands behind its BEG.
+func order850(ref, insert string) string {
 	body := "ST*850*" + ref + "~BEG*00*SA*PO77**20260301~" + insert + "PO1*1*5*EA*9.25**VN*W-1~CTT*1~"
 	return body + fmt.Sprintf("SE*%d*%s~", strings.Count(body, "~")+1, ref)
 }
@@ -55,11 +55,12 @@ func interchange(isa string, groups ...string) string {
 	return isa + strings.Join(groups, "") + fmt.Sprintf("IEA*%d*000000042~", len(groups))
 }
 
-func with(insert string) string { return interchange(isa4, groupOf(orderSet("0001", insert))) }
+func with(insert string) string { return interchange(isa4, groupOf(order850("0001", insert))) }
 
 // add adds a finding that is not the reader's to find, or that the tables at hand cannot have.
 func add(f edi.Finding) func(*ack.Received) {
 	return func(r *ack.Received) {
+		f := f
 		if f.Severity == "" {
 			f.Severity = edi.Fatal
 		}
@@ -134,33 +135,33 @@ func goldens() []golden {
 		both("segment-over-max-5", with(strings.Repeat(good, 2)), nil, "AK3*CUR*4**5~", "IK3*CUR*4**5~"),
 		both("loop-over-max-4", with(good), add(edi.Finding{Rule: edi.RuleLoopRepeat, Segment: "N1", Loop: "N1", Position: edi.Position{Segment: 4}}), "AK3*N1*4*N1*4~", "IK3*N1*4*N1*4~"),
 		both("wrong-order-7", with(good), add(edi.Finding{Rule: edi.RuleSegmentOrder, Segment: "CUR", Position: edi.Position{Segment: 3}}), "AK3*CUR*3**7~", "IK3*CUR*3**7~"),
-		both("se-missing-2", isa4+gs850+strings.TrimSuffix(orderSet("0001", good), "SE*6*0001~")+"GE*1*7~IEA*1*000000042~", nil, "AK5*R*2~", "IK5*R*2~"),
+		both("se-missing-2", isa4+gs850+strings.TrimSuffix(order850("0001", good), "SE*6*0001~")+"GE*1*7~IEA*1*000000042~", nil, "AK5*R*2~", "IK5*R*2~"),
 		both("se-reference-3", strings.Replace(with(good), "SE*6*0001", "SE*6*0002", 1), nil, "AK5*R*3~", "IK5*R*3~"),
 		both("se-count-4", strings.Replace(with(good), "SE*6", "SE*11", 1), nil, "AK2*850*0001~AK5*R*4~AK9*R*1*1*0~", "IK5*R*4~AK9*R*1*1*0~"),
 		both("set-duplicate-23", with(good), rule(edi.RuleMessageDuplicate), "AK5*R*23~", "IK5*R*23~"),
 		both("set-unsupported-1", with(good), rule(edi.RuleMessageUnknown), "AK5*R*1~", "IK5*R*1~"),
 		both("unexplained", with(good), func(r *ack.Received) { r.Messages[0].Verdict = ack.Rejected }, "AK5*R*5~", "IK5*R*5~"),
-		both("ge-missing-3", isa4+gs850+orderSet("0001", good)+"IEA*1*000000042~", nil, "AK9*R*1*1*0*3~", "AK9*R*1*1*0*3~"),
+		both("ge-missing-3", isa4+gs850+order850("0001", good)+"IEA*1*000000042~", nil, "AK9*R*1*1*0*3~", "AK9*R*1*1*0*3~"),
 		both("ge-reference-4", strings.Replace(with(good), "GE*1*7", "GE*1*8", 1), nil, "AK9*R*1*1*0*4~", "AK9*R*1*1*0*4~"),
 		both("ge-count-5", count, nil, "AK9*R*2*1*0*5~", "AK9*R*2*1*0*5~"),
 		both("group-duplicate-19", with(good), rule(edi.RuleGroupDuplicate), "AK9*R*1*1*0*19~", "AK9*R*1*1*0*19~"),
 		both("group-version-2", with(good), rule(edi.RuleGroupVersion), "AK9*R*1*1*0*2~", "AK9*R*1*1*0*2~"),
 		both("group-type-1", with(good), rule(edi.RuleGroupType), "AK9*R*1*1*0*1~", "AK9*R*1*1*0*1~"),
 		both("with-errors-E", with(good), warning, "AK4*2*100*7*USD~AK5*E*5~AK9*E*1*1*1~", "IK4*2*100*7*USD~IK5*E*5~AK9*E*1*1*1~"),
-		both("partly-P", interchange(isa4, groupOf(orderSet("0001", good), orderSet("0002", bad), orderSet("0003", good))), nil, "AK2*850*0002~AK3*CUR*3**8~AK4*2*100*5*USDX~AK5*R*5~AK9*P*3*3*2~", "IK5*R*5~AK9*P*3*3*2~"),
+		both("partly-P", interchange(isa4, groupOf(order850("0001", good), order850("0002", bad), order850("0003", good))), nil, "AK2*850*0002~AK3*CUR*3**8~AK4*2*100*5*USDX~AK5*R*5~AK9*P*3*3*2~", "IK5*R*5~AK9*P*3*3*2~"),
 		both("limit-of-segments", with(good), many(edi.RuleSegmentUnknown), "AK3*QQQ*999**1~AK5", "IK3*QQQ*999**1~IK5"),
 		both("limit-of-errors", with(good), many(edi.RuleElementCode), "AK4*99**7~AK5", "IK4*99**7~IK5"),
 	)
 	return append(list, []golden{
-		{"997-accepted-loops", interchange(isa4, groupOf(orderSet("0001", good), orderSet("0002", bad))), nil, loops, "AK2*850*0001~AK5*A~AK2*850*0002~"},
-		{"997-reject-group", interchange(isa4, groupOf(orderSet("0001", good), orderSet("0002", bad))), nil, reject(ack.OnRejectGroup), "AK9*R*2*2*0~"},
-		{"997-reject-interchange", interchange(isa4, groupOf(orderSet("0001", good)), strings.ReplaceAll(groupOf(orderSet("0002", bad)), "*7", "*8")), nil, reject(ack.OnRejectInterchange), "AK1*PO*7~AK9*R*1*1*0~"},
-		{"997-two-groups", interchange(isa4, groupOf(orderSet("0001", good)), strings.ReplaceAll(groupOf(orderSet("0002", bad)), "*7", "*8")), nil, as997, "AK1*PO*7~AK9*A*1*1*1~SE*4*0001~ST*997*0002~AK1*PO*8~"},
-		{"997-passes-over-FA", interchange(isa4, groupOf(orderSet("0001", good)), strings.ReplaceAll(strings.ReplaceAll(groupOf("ST*997*0009~AK1*PO*1~SE*3*0009~"), "*7", "*8"), "GS*PO", "GS*FA")), nil, as997, "AK9*A*1*1*1~SE*4*0001~GE*1*"},
+		{"997-accepted-loops", interchange(isa4, groupOf(order850("0001", good), order850("0002", bad))), nil, loops, "AK2*850*0001~AK5*A~AK2*850*0002~"},
+		{"997-reject-group", interchange(isa4, groupOf(order850("0001", good), order850("0002", bad))), nil, reject(ack.OnRejectGroup), "AK9*R*2*2*0~"},
+		{"997-reject-interchange", interchange(isa4, groupOf(order850("0001", good)), strings.ReplaceAll(groupOf(order850("0002", bad)), "*7", "*8")), nil, reject(ack.OnRejectInterchange), "AK1*PO*7~AK9*R*1*1*0~"},
+		{"997-two-groups", interchange(isa4, groupOf(order850("0001", good)), strings.ReplaceAll(groupOf(order850("0002", bad)), "*7", "*8")), nil, as997, "AK1*PO*7~AK9*A*1*1*1~SE*4*0001~ST*997*0002~AK1*PO*8~"},
+		{"997-passes-over-FA", interchange(isa4, groupOf(order850("0001", good)), strings.ReplaceAll(strings.ReplaceAll(groupOf("ST*997*0009~AK1*PO*1~SE*3*0009~"), "*7", "*8"), "GS*PO", "GS*FA")), nil, as997, "AK9*A*1*1*1~SE*4*0001~GE*1*"},
 		{"997-delimiters-mirrored", strings.NewReplacer("*", "|", ">", "^", "~", "\n").Replace(with(bad)), nil, as997, "AK4|2|100|5|USDX\n"},
-		{"997-version-005010", strings.ReplaceAll(interchange(isa5, groupOf(orderSet("0001", ""))), "004010", "005010"), nil, as997, "X*005010~ST*997*0001~"},
-		{"999-auto-guide", strings.ReplaceAll(interchange(isa5, groupOf(orderSet("0001", ""))), "004010", "005010X222A1"), nil, func(o *AckOptions) { o.Functional = true }, "ST*999*0001*005010X231A1~AK1*PO*7*005010X222A1~"},
-		{"997-short-reference", interchange(isa4, groupOf(orderSet("1", ""))), nil, as997, "AK2*850*1   ~"},
+		{"997-version-005010", strings.ReplaceAll(interchange(isa5, groupOf(order850("0001", ""))), "004010", "005010"), nil, as997, "X*005010~ST*997*0001~"},
+		{"999-auto-guide", strings.ReplaceAll(interchange(isa5, groupOf(order850("0001", ""))), "004010", "005010X222A1"), nil, func(o *AckOptions) { o.Functional = true }, "ST*999*0001*005010X231A1~AK1*PO*7*005010X222A1~"},
+		{"997-short-reference", interchange(isa4, groupOf(order850("1", ""))), nil, as997, "AK2*850*1   ~"},
 
 		{"ta1-accepted-000", with(good), nil, asTA1, "TA1*000000042*260301*1200*A*000~IEA*0*"},
 		{"ta1-reference-001", strings.Replace(with(good), "IEA*1*000000042", "IEA*1*000000043", 1), nil, asTA1, "*R*001~"},
@@ -170,7 +171,7 @@ func goldens() []golden {
 		{"ta1-receiver-009", with(good), rule(edi.RuleRecipientOther), asTA1, "*R*009~"},
 		{"ta1-usage-020", with(good), rule(edi.RuleUsage), asTA1, "*R*020~"},
 		{"ta1-count-021", strings.Replace(with(good), "IEA*1", "IEA*3", 1), nil, asTA1, "*R*021~"},
-		{"ta1-structure-022", isa4 + "BEG*00~" + groupOf(orderSet("0001", "")) + "IEA*1*000000042~", nil, asTA1, "*R*022~"},
+		{"ta1-structure-022", isa4 + "BEG*00~" + groupOf(order850("0001", "")) + "IEA*1*000000042~", nil, asTA1, "*R*022~"},
 		{"ta1-early-end-023", strings.TrimSuffix(with(good), "IEA*1*000000042~"), nil, asTA1, "*R*023~"},
 		{"ta1-duplicate-025", with(good), rule(edi.RuleInterchangeDuplicate), asTA1, "*R*025~"},
 		{"ta1-component-separator-027", strings.Replace(with(good), "*T*>~", "*T* ~", 1), nil, asTA1, "*R*027~"},
@@ -221,14 +222,12 @@ func TestAckGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			file := out
-			if r.Interchange.Delimiters.Segment != '\n' {
-				o.LineBreak = "\n"
-				if file, err = Acknowledge(r, o); err != nil {
-					t.Fatal(err)
-				}
-				sound(t, r, file, o)
+			o.LineBreak = "\n"
+			file, err := Acknowledge(r, o)
+			if err != nil {
+				t.Fatal(err)
 			}
+			sound(t, r, file, o)
 			compare(t, filepath.Join("testdata", "acks", g.name+".edi"), file)
 			if !bytes.Contains(out, []byte(g.want)) {
 				t.Errorf("%q is not in\n%s", g.want, file)
@@ -359,7 +358,7 @@ func understood(e tester, r *ack.Received, reports []*ack.Report, o *AckOptions,
 
 func TestAckTellsEachSet(t *testing.T) {
 	t.Parallel()
-	in := interchange(isa4, groupOf(orderSet("0001", good), orderSet("0002", "CUR*BY*USDX~")))
+	in := interchange(isa4, groupOf(order850("0001", good), order850("0002", "CUR*BY*USDX~")))
 	r := receive(t, []byte(in))[0]
 	for _, typ := range []string{ack.Type997, ack.Type999} {
 		o := ackOptions()
@@ -384,7 +383,7 @@ func TestAckRefuses(t *testing.T) {
 	for name, in := range map[string]string{
 		"a 997":     interchange(isa4, strings.Replace(groupOf("ST*997*0009~AK1*PO*1~AK9*A*1*1*1~SE*4*0009~"), "GS*PO", "GS*FA", 1)),
 		"a TA1":     isa4 + "TA1*000000001*260301*1200*A*000~IEA*0*000000042~",
-		"no header": orderSet("0001", ""),
+		"no header": order850("0001", ""),
 	} {
 		o := ackOptions()
 		o.TA1, o.Functional = true, true
@@ -416,9 +415,9 @@ func TestAckRefuses(t *testing.T) {
 
 func TestAckGroups(t *testing.T) {
 	t.Parallel()
-	second := strings.ReplaceAll(strings.ReplaceAll(groupOf(orderSet("0002", "")), "*7", "*8"), "ALPHAG", "OTHER")
-	third := strings.ReplaceAll(strings.ReplaceAll(groupOf(orderSet("0003", "")), "*7", "*9"), "004010", "005010X222A1")
-	r := receive(t, []byte(interchange(isa5, groupOf(orderSet("0001", "")), second, third)))[0]
+	second := strings.ReplaceAll(strings.ReplaceAll(groupOf(order850("0002", "")), "*7", "*8"), "ALPHAG", "OTHER")
+	third := strings.ReplaceAll(strings.ReplaceAll(groupOf(order850("0003", "")), "*7", "*9"), "004010", "005010X222A1")
+	r := receive(t, []byte(interchange(isa5, groupOf(order850("0001", "")), second, third)))[0]
 	o := ackOptions()
 	o.Functional, o.GroupRef = true, 999_999_999
 	if n := AckGroups(r, o); n != 3 {

@@ -220,24 +220,28 @@ func (r *Received) acknowledges(m *Message) bool {
 // pass over it.
 func (r *Received) Acknowledges(i int) bool { return r.acknowledges(&r.Messages[i]) }
 
-// GroupAnswerable reports whether the group at an index of Groups is to be acknowledged: not when
-// it holds nothing but acknowledgements.
-func (r *Received) GroupAnswerable(i int) bool {
+// ByGroup lists the indexes of Messages by the position of their group; 0 is "in none".
+func (r *Received) ByGroup() map[int][]int {
+	by := make(map[int][]int, len(r.Groups))
+	for i := range r.Messages {
+		g := r.Messages[i].Group
+		by[g] = append(by[g], i)
+	}
+	return by
+}
+
+// GroupAnswerable reports whether the group at an index of Groups, with these of Messages, is to
+// be acknowledged: not when it holds nothing but acknowledgements.
+func (r *Received) GroupAnswerable(i int, members []int) bool {
 	if r.Interchange.Standard == edi.X12 && r.Groups[i].FunctionID == functionalAcknowledgement {
 		return false
 	}
-	any := false
-	for k := range r.Messages {
-		m := &r.Messages[k]
-		if m.Group != r.Groups[i].Position {
-			continue
-		}
-		if !r.acknowledges(m) {
+	for _, k := range members {
+		if !r.Acknowledges(k) {
 			return true
 		}
-		any = true
 	}
-	return !any
+	return len(members) == 0
 }
 
 // Answerable reports whether the interchange may be acknowledged at all: it has a header, and it
@@ -249,7 +253,7 @@ func (r *Received) Answerable() bool {
 	}
 	if len(r.Messages) == 0 {
 		for i := range r.Groups {
-			if r.GroupAnswerable(i) {
+			if r.GroupAnswerable(i, nil) {
 				return true
 			}
 		}

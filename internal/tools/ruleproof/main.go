@@ -37,6 +37,9 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // A temporary folder.
+	if err := find(); err != nil {
+		return err
+	}
 	if err := control(); err != nil {
 		return err
 	}
@@ -60,6 +63,22 @@ func run() error {
 		return errors.New("some rules have no test that fails without them")
 	}
 	return nil
+}
+
+// find looks for the piece of each rule before anything runs: a rule that moved is told at once.
+func find() error {
+	var errs []error
+	for i := range mutations {
+		m := &mutations[i]
+		source, err := os.ReadFile(m.file)
+		if err != nil {
+			return err
+		}
+		if n := strings.Count(string(source), m.old); n != 1 {
+			errs = append(errs, fmt.Errorf("%s: the piece to take out of %s occurs %d times, want once", m.rule, m.file, n))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // guardedPackage holds the rules and their tests.
@@ -88,9 +107,6 @@ func prove(dir string, m *mutation) (string, error) {
 	source, err := os.ReadFile(m.file)
 	if err != nil {
 		return "", err
-	}
-	if n := strings.Count(string(source), m.old); n != 1 {
-		return "", fmt.Errorf("the piece to take out of %s occurs %d times, want once", m.file, n)
 	}
 	changed := filepath.Join(dir, "changed.go")
 	if err := os.WriteFile(changed, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
