@@ -46,8 +46,8 @@ func AppendTokens(dst []Token, raw []byte, d edi.Delimiters) []Token {
 		default:
 			continue
 		}
-		dst = append(dst, Token{Start: start, End: uint32(i), Kind: kind, Released: rel}) //nolint:gosec // G115: a segment is at most 1 GiB.
-		start, kind, rel = uint32(i+1), next, false                                       //nolint:gosec // G115: as above.
+		dst = append(dst, Token{Start: start, End: uint32(i), Kind: kind, Released: rel})
+		start, kind, rel = uint32(i+1), next, false
 	}
 	return append(dst, Token{Start: start, End: uint32(len(raw)), Kind: kind, Released: rel}) //nolint:gosec // G115: as above.
 }
@@ -123,7 +123,7 @@ func (s *Scanner) walk(data []byte) int {
 			s.tokens = tokens
 		}
 		t := &tokens[n]
-		t.Start, t.End, t.Kind, t.Released = start, uint32(i), kind, rel //nolint:gosec // G115: a buffer is at most 2 GiB.
+		t.Start, t.End, t.Kind, t.Released = start, uint32(i), kind, rel
 		n++
 		if c == classTerminator {
 			if i > s.maxSegment {
@@ -132,7 +132,7 @@ func (s *Scanner) walk(data []byte) int {
 			s.take(i)
 			return n
 		}
-		start, kind, rel = uint32(i+1), Kind(c-1), false //nolint:gosec // G115: as above.
+		start, kind, rel = uint32(i+1), Kind(c-1), false
 	}
 	return 0
 }

@@ -227,7 +227,7 @@ func Chunks(t testing.TB, data []byte, open New) {
 // interchange is not valid.
 func Truncations(t testing.TB, data []byte, open New) {
 	t.Helper()
-	for i := range len(data) {
+	for i := range data {
 		events, err := Collect(open(bytes.NewReader(data[:i])))
 		if err != nil {
 			t.Fatalf("cut at %d: %v", i, err)
