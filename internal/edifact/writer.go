@@ -3,6 +3,7 @@ package edifact
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -95,7 +96,7 @@ func WriteEnvelope(o EnvelopeOptions) (header, trailer []byte, err error) {
 	if w.err != nil {
 		return nil, nil, w.err
 	}
-	header = append(w.out, o.LineBreak...)
+	header = slices.Concat(w.out, []byte(o.LineBreak))
 	w.out = nil
 	w.raw("UNZ")
 	w.element(strconv.Itoa(o.Messages))
