@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -208,9 +210,7 @@ func (c *client) request(ctx context.Context, method, path string, query url.Val
 	if err != nil {
 		return nil, fail(exitUsage, "request: %w", err)
 	}
-	for k, vs := range header {
-		req.Header[k] = vs
-	}
+	maps.Copy(req.Header, header)
 	req.Header.Set("Authorization", "Bearer "+c.token)
 	req.Header.Set("Accept", "application/json, application/problem+json")
 	res, err := c.http.Do(req)
@@ -271,11 +271,9 @@ func (c *client) get(ctx context.Context, path string, query url.Values, out any
 func (c *client) list(ctx context.Context, path string, query url.Values, limit int, each func(raw json.RawMessage) error) error {
 	const page = 500
 	q := url.Values{}
-	for k, v := range query {
-		q[k] = v
-	}
+	maps.Copy(q, query)
 	for n := 0; n < limit; {
-		q.Set("limit", fmt.Sprint(min(page, limit-n)))
+		q.Set("limit", strconv.Itoa(min(page, limit-n)))
 		var p struct {
 			Items []json.RawMessage `json:"items"`
 			Next  string            `json:"next_cursor"`

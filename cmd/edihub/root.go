@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,8 +61,8 @@ func newEnvironment(env []string, stdin io.Reader, stdout, stderr io.Writer) *en
 
 // getenv returns a variable, "" when it is not set.
 func (e *environment) getenv(name string) string {
-	for i := len(e.environ) - 1; i >= 0; i-- { // the last one holds, as in a shell
-		if k, v, ok := strings.Cut(e.environ[i], "="); ok && k == name {
+	for _, v := range slices.Backward(e.environ) { // the last one holds, as in a shell
+		if k, v, ok := strings.Cut(v, "="); ok && k == name {
 			return v
 		}
 	}

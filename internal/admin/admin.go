@@ -279,7 +279,7 @@ func (a *api) audit(r *http.Request, object edi.ID, name, detail string) {
 }
 
 func (a *api) listAudit(w http.ResponseWriter, r *http.Request) error {
-	if err := onlyParams(r); err != nil {
+	if err := noParams(r); err != nil {
 		return err
 	}
 	es, err := a.Store.Events(r.Context(), auditObject())

@@ -167,7 +167,7 @@ func (a *api) deadRow(r *http.Request) (*store.Work, store.WorkKey, error) {
 }
 
 func (a *api) showDead(w http.ResponseWriter, r *http.Request) error {
-	if err := onlyParams(r); err != nil {
+	if err := noParams(r); err != nil {
 		return err
 	}
 	row, _, err := a.deadRow(r)

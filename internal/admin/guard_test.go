@@ -231,7 +231,7 @@ func TestProblemIsNotChangedByWriting(t *testing.T) {
 	t.Parallel()
 	p := notFound("x")
 	w := httptest.NewRecorder()
-	writeProblem(w, httptest.NewRequest("GET", "/v1/a?token=b", nil), p)
+	writeProblem(w, httptest.NewRequest(http.MethodGet, "/v1/a?token=b", nil), p)
 	if p.Instance != "" || strings.Contains(w.Body.String(), "token=b") || w.Code != http.StatusNotFound {
 		t.Errorf("%+v %s", p, w.Body)
 	}

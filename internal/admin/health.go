@@ -35,7 +35,7 @@ func (p *prober) waitingFor(ctx context.Context) []string {
 			return p.last
 		}
 		p.running = make(chan struct{})
-		go p.probe(p.running)
+		go p.probe(p.running) //nolint:gosec // G118: the probe outlives the request that began it; others wait for it too.
 	}
 	running := p.running
 	p.mu.Unlock()

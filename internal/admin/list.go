@@ -143,11 +143,8 @@ func (p *params) done() error {
 	return nil
 }
 
-func onlyParams(r *http.Request, names ...string) error {
+func noParams(r *http.Request) error {
 	p := &params{r: r}
-	for _, n := range names {
-		p.text(n)
-	}
 	return p.done()
 }
 

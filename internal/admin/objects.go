@@ -86,7 +86,7 @@ func (a *api) show(k *kind) func(http.ResponseWriter, *http.Request) error {
 		if err != nil {
 			return err
 		}
-		if err := onlyParams(r); err != nil {
+		if err := noParams(r); err != nil {
 			return err
 		}
 		v, err := k.show(r.Context(), id)
@@ -104,7 +104,7 @@ func (a *api) events(k *kind) func(http.ResponseWriter, *http.Request) error {
 		if err != nil {
 			return err
 		}
-		if err := onlyParams(r); err != nil {
+		if err := noParams(r); err != nil {
 			return err
 		}
 		if _, err := k.show(r.Context(), id); err != nil {

@@ -96,7 +96,7 @@ func writeProblem(w http.ResponseWriter, r *http.Request, p *Problem) {
 		h.Set(q.header[0], q.header[1])
 	}
 	w.WriteHeader(q.Status)
-	_ = json.NewEncoder(w).Encode(&q) // the client is gone when this fails
+	_ = json.NewEncoder(w).Encode(&q) //nolint:errchkjson // The client is gone when this fails
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
@@ -106,7 +106,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.WriteHeader(status)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // the client is gone when this fails
+	_ = enc.Encode(v) //nolint:errchkjson // The client is gone when this fails
 }
 
 // maxJSON bounds the JSON bodies of the API.

@@ -134,7 +134,7 @@ func (t *stageTotal) addDepths(s store.Stage, depths []store.Depth, now time.Tim
 }
 
 func (a *api) listStages(w http.ResponseWriter, r *http.Request) error {
-	if err := onlyParams(r); err != nil {
+	if err := noParams(r); err != nil {
 		return err
 	}
 	vs, err := a.stages(r)
@@ -241,7 +241,7 @@ type nodeView struct {
 }
 
 func (a *api) listNodes(w http.ResponseWriter, r *http.Request) error {
-	if err := onlyParams(r); err != nil {
+	if err := noParams(r); err != nil {
 		return err
 	}
 	depths, err := a.Store.Depths(r.Context())

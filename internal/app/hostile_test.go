@@ -241,12 +241,12 @@ func TestForgedMessages(t *testing.T) {
 // for BETA.
 func TestInAnothersName(t *testing.T) {
 	t.Parallel()
-	for name, make := range map[string]func(from, to string, n int, number string) []byte{"UNB": edifactOrder, "ISA": x12Order} {
+	for name, order := range map[string]func(from, to string, n int, number string) []byte{"UNB": edifactOrder, "ISA": x12Order} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newWorld(t, nil)
 			api := h.API()
-			h.Send(hubtest.Message{From: "ACME", Payload: make("BETA", "GLOBEX", 1, evilMark)}).Positive(t)
+			h.Send(hubtest.Message{From: "ACME", Payload: order("BETA", "GLOBEX", 1, evilMark)}).Positive(t)
 			h.Settle()
 			dead := api.List("deadletters")
 			if len(dead) != 1 || dead[0].Text("code") != "SENDER_NOT_ON_CONNECTION" || dead[0].Text("stage") != "parser" || dead[0].Text("blocks_lane") != "false" {
@@ -260,8 +260,8 @@ func TestInAnothersName(t *testing.T) {
 				t.Errorf("time line %v", es)
 			}
 			// Neither the one nor the other waits for it.
-			h.Send(hubtest.Message{From: "ACME", Payload: make("ACME", "GLOBEX", 1, "GOOD-A")}).Positive(t)
-			h.Send(hubtest.Message{From: "BETA", Payload: make("BETA", "GLOBEX", 1, "GOOD-B")}).Positive(t)
+			h.Send(hubtest.Message{From: "ACME", Payload: order("ACME", "GLOBEX", 1, "GOOD-A")}).Positive(t)
+			h.Send(hubtest.Message{From: "BETA", Payload: order("BETA", "GLOBEX", 1, "GOOD-B")}).Positive(t)
 			h.Settle()
 			if holding(h, "GOOD-A") != 1 || holding(h, "GOOD-B") != 1 || holding(h, evilMark) != 0 {
 				t.Fatalf("delivered: %d of ACME, %d of BETA, %d of the attacker", holding(h, "GOOD-A"), holding(h, "GOOD-B"), holding(h, evilMark))
@@ -284,7 +284,7 @@ func TestInAnothersName(t *testing.T) {
 			if ic = api.One("interchanges", ic.Text("id")); ic.Text("state") != store.StateRejected || holding(h, evilMark) != 0 {
 				t.Fatalf("interchange %v", ic)
 			}
-			h.Send(hubtest.Message{From: "ACME", Payload: make("BETA", "GLOBEX", 2, "GOOD-C")}).Positive(t)
+			h.Send(hubtest.Message{From: "ACME", Payload: order("BETA", "GLOBEX", 2, "GOOD-C")}).Positive(t)
 			h.Settle()
 			if holding(h, "GOOD-C") != 1 {
 				t.Fatal("ACME cannot speak for BETA although the records say so")

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -316,9 +317,7 @@ func (h *Hub) serve(srv *http.Server, addr, name string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s listener: %w", name, err)
 	}
-	h.wg.Add(1)
-	go func() {
-		defer h.wg.Done()
+	h.wg.Go(func() {
 		var err error
 		if srv.TLSConfig != nil {
 			err = srv.ServeTLS(ln, "", "")
@@ -328,7 +327,7 @@ func (h *Hub) serve(srv *http.Server, addr, name string) (net.Listener, error) {
 		if !errors.Is(err, http.ErrServerClosed) {
 			h.log.Error("listener_ended", zap.String("listener", name), zap.Error(err))
 		}
-	}()
+	})
 	h.atStop(func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 1500*time.Millisecond)
 		defer cancel()
@@ -349,8 +348,8 @@ func (h *Hub) Stop(ctx context.Context) error {
 	h.stops = nil
 	h.mu.Unlock()
 	var err error
-	for i := len(stops) - 1; i >= 0; i-- {
-		err = errors.Join(err, stops[i](ctx))
+	for _, stop := range slices.Backward(stops) {
+		err = errors.Join(err, stop(ctx))
 	}
 	h.wg.Wait()
 	return err

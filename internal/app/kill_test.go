@@ -155,14 +155,12 @@ func TestKillAS2(t *testing.T) {
 			cells = append(cells, killCell{point: p, hit: n})
 		}
 	}
-	for _, c := range []killCell{
+	cells = append(cells, []killCell{
 		{point: "after-intake", hit: 1, then: "in-tx 1"},
 		{point: "before-tx", hit: 1, then: "after-commit 1"},
 		{point: "before-send", hit: 1, then: "after-answer 1"},
 		{point: "after-answer", hit: 1, then: "after-answer 1"},
-	} {
-		cells = append(cells, c)
-	}
+	}...)
 	w, l := newKillWorld(t), &killLane{from: "ACME", to: "GLOBEX"}
 	w.matrix(cells, func(i int) { w.send(l, 1, killPad(i)) }, func() { w.send(l, 1, 0) })
 }

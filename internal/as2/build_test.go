@@ -3,6 +3,7 @@ package as2
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -234,12 +235,12 @@ func TestJoinedSource(t *testing.T) {
 			b := make([]byte, n)
 			got, err := j.ReadAt(b, from)
 			want := "abcdefgh"[from:min(8, int(from)+n)]
-			if string(b[:got]) != want || (err == io.EOF) != (got < n) {
+			if string(b[:got]) != want || errors.Is(err, io.EOF) != (got < n) {
 				t.Errorf("%d bytes at %d: %q, %v", n, from, b[:got], err)
 			}
 		}
 	}
-	if _, err := join(short{}).ReadAt(make([]byte, 10), 0); err != io.ErrUnexpectedEOF {
+	if _, err := join(short{}).ReadAt(make([]byte, 10), 0); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a source that lost its end: %v", err)
 	}
 }

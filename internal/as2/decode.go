@@ -79,7 +79,7 @@ func (op *opener) decodeTransfer(body edi.Source, encoding string) (edi.Source, 
 		return nil, "", local
 	}
 	if err != nil {
-		return body, "the content is not in its Content-Transfer-Encoding; it is taken as it is", nil
+		return body, "the content is not in its Content-Transfer-Encoding; it is taken as it is", nil //nolint:nilerr // What cannot be decoded is a warning.
 	}
 	return out, "", nil
 }

@@ -1,6 +1,7 @@
 package as2
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -222,12 +223,12 @@ func UnquoteName(v string) (string, error) {
 			}
 		}
 		if !closed {
-			return "", fmt.Errorf("has no closing quote")
+			return "", errors.New("has no closing quote")
 		}
 		name = b.String()
 	}
 	if name == "" {
-		return "", fmt.Errorf("is an empty AS2 name")
+		return "", errors.New("is an empty AS2 name")
 	}
 	if len(name) > MaxName {
 		return "", fmt.Errorf("is longer than %d characters", MaxName)

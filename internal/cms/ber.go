@@ -349,13 +349,11 @@ func (r *berReader) capture(e element) ([]byte, error) {
 	}
 	for {
 		top := &stack[len(stack)-1]
-		closed := !top.e.constructed
-		if !closed {
+		if top.e.constructed {
 			child, more, err := r.next()
 			if err != nil {
 				return nil, err
 			}
-			closed = !more
 			if more {
 				stack = append(stack, level{e: child})
 				if child.constructed {
@@ -419,7 +417,7 @@ func appendElement(dst []byte, e *element, content []byte) []byte {
 // appendLength writes definite length octets in the fewest bytes (X.690 §10.1).
 func appendLength(dst []byte, n int64) []byte {
 	if n < 0x80 {
-		return append(dst, byte(n))
+		return append(dst, byte(n)) //nolint:gosec // G115: below 128.
 	}
 	size := 0
 	for v := n; v > 0; v >>= 8 {
@@ -427,7 +425,7 @@ func appendLength(dst []byte, n int64) []byte {
 	}
 	dst = append(dst, 0x80|byte(size))
 	for i := size - 1; i >= 0; i-- {
-		dst = append(dst, byte(n>>(8*i)))
+		dst = append(dst, byte(n>>(8*i))) //nolint:gosec // G115: one octet of it is wanted.
 	}
 	return dst
 }

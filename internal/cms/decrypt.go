@@ -292,7 +292,7 @@ func (t *keyTransport) unwrap(n int) []byte {
 	if t.failed {
 		return random
 	}
-	var opts crypto.DecrypterOpts = &rsa.PKCS1v15DecryptOptions{SessionKeyLen: n}
+	var opts crypto.DecrypterOpts = &rsa.PKCS1v15DecryptOptions{SessionKeyLen: n} //nolint:staticcheck // SA1019: what partners send; the length makes it safe, see above.
 	if t.oaep != nil {
 		opts = t.oaep
 	}
@@ -455,7 +455,7 @@ func (d *cbcDecrypter) finish() (good int, err error) {
 	for i := range size {
 		// Byte i from the end must equal pad where i < pad.
 		inside := subtle.ConstantTimeLessOrEq(i+1, pad)
-		equal := subtle.ConstantTimeByteEq(last[size-1-i], byte(pad))
+		equal := subtle.ConstantTimeByteEq(last[size-1-i], byte(pad)) //nolint:gosec // G115: it was read from one octet.
 		good &= equal | (1 ^ inside)
 	}
 	keep := subtle.ConstantTimeSelect(good, size-pad, 0)

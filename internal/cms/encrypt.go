@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"golang.org/x/crypto/cryptobyte"
 	cbasn1 "golang.org/x/crypto/cryptobyte/asn1"
@@ -42,7 +43,7 @@ func Encrypt(w io.Writer, r io.Reader, size int64, to []*x509.Certificate, c Cip
 		if err != nil {
 			return fmt.Errorf("encrypt: %w", err)
 		}
-		e := &cbcEncrypter{w: w, mode: cipher.NewCBCEncrypter(block, iv), buf: make([]byte, bufferSize), indefinite: size < 0}
+		e := &cbcEncrypter{w: w, mode: cipher.NewCBCEncrypter(block, iv), buf: make([]byte, bufferSize), indefinite: size < 0} //nolint:gosec // G407: the vector is random, see above.
 		err = e.envelope(r, size, recipients, append(element1(tagOID, oidBytes(oidData)), algorithmDER(spec.oid, element1(tagOctetString, iv))...))
 		if err != nil {
 			return fmt.Errorf("encrypt: %w", err)
@@ -125,7 +126,7 @@ func (e *cbcEncrypter) content(r io.Reader, size int64) error {
 		total += int64(n)
 		if last = end; last {
 			pad := bs - n%bs
-			copy(e.buf[n:], bytes.Repeat([]byte{byte(pad)}, pad))
+			copy(e.buf[n:], bytes.Repeat([]byte{byte(pad)}, pad)) //nolint:gosec // G115: at most the block size, 16.
 			n += pad
 		}
 		if err := checkSize(total, size, last); err != nil {
@@ -200,12 +201,12 @@ func (n *nested) bytes(contentTag byte, length int64, after ...int64) []byte {
 	}
 	out := appendLength([]byte{contentTag}, length)
 	below := int64(len(out)) + length
-	for i := len(n.tags) - 1; i >= 0; i-- {
+	for i, v := range slices.Backward(n.tags) {
 		below += int64(len(n.before[i]))
 		if k := len(n.tags) - 1 - i; k < len(after) {
 			below += after[k]
 		}
-		header := appendLength([]byte{n.tags[i]}, below)
+		header := appendLength([]byte{v}, below)
 		below += int64(len(header))
 		out = append(append(header, n.before[i]...), out...)
 	}

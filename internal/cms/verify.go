@@ -2,7 +2,6 @@ package cms
 
 import (
 	"bytes"
-	"crypto"
 	"crypto/ecdsa"
 	"crypto/rsa"
 	"crypto/x509"
@@ -637,5 +636,5 @@ func parsePSS(params cryptobyte.String, want Digest) (*rsa.PSSOptions, error) {
 		// Zero means "find out" to crypto/rsa; a salt is part of what the signer declares.
 		return nil, fmt.Errorf("RSASSA-PSS without salt: %w", ErrUnsupported)
 	}
-	return &rsa.PSSOptions{SaltLength: salt, Hash: crypto.Hash(want.Hash())}, nil
+	return &rsa.PSSOptions{SaltLength: salt, Hash: want.Hash()}, nil
 }

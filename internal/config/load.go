@@ -196,9 +196,10 @@ func (l *loader) flags(given map[string]string) {
 
 // resolve gives a setting its value from the strongest origin that has one.
 func (l *loader) resolve(f *field) {
-	text, fileText, hasText, hasFile := "", "", false, false
+	fileText, hasFile := "", false
 	origin := Origin{Kind: FromFlag, Name: "--" + flagName(f.key)}
-	if text, hasText = l.fromFlag[f.key]; !hasText || f.secret() {
+	text, hasText := l.fromFlag[f.key]
+	if !hasText || f.secret() {
 		fileText, hasFile = l.fromFlag[f.key+"_file"]
 	}
 	if !hasText && !hasFile {

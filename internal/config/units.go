@@ -23,7 +23,7 @@ func ParseDuration(s string) (time.Duration, error) {
 		if err != nil || n > uint64(math.MaxInt64/int64(dayLength)) {
 			return 0, fmt.Errorf("%q is not a duration", s)
 		}
-		days, rest = time.Duration(n)*dayLength, tail //nolint:gosec // G115: bounded above.
+		days, rest = time.Duration(n)*dayLength, tail
 		if rest == "" {
 			return days, nil
 		}
@@ -85,7 +85,7 @@ func ParseSize(s string) (int64, error) {
 		if n > uint64(math.MaxInt64/u.bytes) { //nolint:gosec // G115: positive.
 			return 0, fmt.Errorf("%q is beyond the largest size", s)
 		}
-		return int64(n) * u.bytes, nil //nolint:gosec // G115: bounded above.
+		return int64(n) * u.bytes, nil
 	}
 	return 0, fmt.Errorf("%q is not a size", s)
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -103,26 +104,26 @@ func (l *loader) publicURL() {
 func CheckURL(raw string, schemes ...string) error {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return fmt.Errorf("this is not a URL") // the cause would repeat the text, password included
+		return errors.New("this is not a URL") // the cause would repeat the text, password included
 	}
 	switch {
 	case u.User != nil:
-		return fmt.Errorf("a URL with a user or password is refused")
+		return errors.New("a URL with a user or password is refused")
 	case !slices.Contains(schemes, strings.ToLower(u.Scheme)):
 		return fmt.Errorf("the URL's scheme %q is not allowed, only %s", u.Scheme, strings.Join(schemes, " and "))
 	case u.Hostname() == "" || u.Opaque != "":
-		return fmt.Errorf("the URL names no host")
+		return errors.New("the URL names no host")
 	case u.Fragment != "":
-		return fmt.Errorf("a URL with a fragment (#) is refused")
+		return errors.New("a URL with a fragment (#) is refused")
 	}
 	if p := u.Port(); p != "" {
 		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
 			// It is not shown: it may be the beginning of a password (see atBehindHost).
-			return fmt.Errorf("the URL's port is not between 1 and 65535")
+			return errors.New("the URL's port is not between 1 and 65535")
 		}
 	}
 	if atBehindHost(raw) {
-		return fmt.Errorf("the URL has an @ behind its host; write %%40 if it belongs there, and no user or password")
+		return errors.New("the URL has an @ behind its host; write %40 if it belongs there, and no user or password")
 	}
 	return nil
 }
@@ -238,7 +239,7 @@ func schemaName() *regexp.Regexp { return regexp.MustCompile(`^[a-z_][a-z0-9_]{0
 func postgresIsLocal(u *url.URL) bool {
 	hosts := u.Query()["host"]
 	if u.Host != "" {
-		for _, h := range strings.Split(u.Host, ",") {
+		for h := range strings.SplitSeq(u.Host, ",") {
 			hosts = append(hosts, hostOf(h))
 		}
 	}

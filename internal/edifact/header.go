@@ -2,6 +2,7 @@ package edifact
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -124,7 +125,7 @@ func (s *splitter) begin() error {
 	ic := s.interchange()
 	ic.Offset = offset
 	ic.ServiceUNA = una != nil
-	ic.Header = append(una, seg.Raw...)
+	ic.Header = slices.Concat(una, seg.Raw)
 	if seg.Terminated {
 		ic.Header = append(ic.Header, s.d.Segment)
 	} else {

@@ -292,8 +292,8 @@ func withSlash(path string) string {
 func realPath(path string) string {
 	rest := ""
 	for p := path; ; {
-		if real, err := filepath.EvalSymlinks(p); err == nil {
-			return filepath.Join(real, rest)
+		if there, err := filepath.EvalSymlinks(p); err == nil {
+			return filepath.Join(there, rest)
 		}
 		parent := filepath.Dir(p)
 		if parent == p {

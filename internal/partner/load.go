@@ -92,7 +92,7 @@ func Build(sources []Source, o LoadOptions) (*Registry, error) {
 	r.hash = hex.EncodeToString(sum)
 	r.version = o.Version
 	if r.version == 0 {
-		r.version = int64(binary.BigEndian.Uint64(sum) >> 1) //nolint:gosec // G115: 63 bits.
+		r.version = int64(binary.BigEndian.Uint64(sum) >> 1)
 	}
 	b.warnAll()
 	return r, nil

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -215,12 +216,10 @@ defaults:
   on_poison: skip
 `)
 	want := agreementDefaults()
-	for k, v := range map[string]any{
+	maps.Copy(want, map[string]any{
 		"role": "transparent", "validate.level": "off", "validate.rules": "ubl", "validate.severity.BR-02": "fatal", "ordering.advance": "accepted",
 		"acks.contrl.receipt": "always", "acks.wait": "2h", "duplicates.document.window": "10d", "on_poison": "skip",
-	} {
-		want[k] = v
-	}
+	})
 	if d := cmp.Diff(want, without(flatten(t, r.Agreements()[1].Public()), "position", "match")); d != "" {
 		t.Errorf("second agreement: %s", d)
 	}

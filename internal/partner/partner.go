@@ -6,6 +6,7 @@ package partner
 import (
 	"crypto"
 	"crypto/x509"
+	"slices"
 	"time"
 
 	"github.com/edihub/edihub/internal/config"
@@ -111,12 +112,7 @@ type AS2 struct {
 
 // Requires reports whether the connection demands "signed" or "encrypted" of what comes in.
 func (a *AS2) Requires(what string) bool {
-	for _, r := range a.Require {
-		if r == what {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(a.Require, what)
 }
 
 // MDN settings of a connection.

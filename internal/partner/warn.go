@@ -166,7 +166,7 @@ func (b *builder) warnKey(c certPlace) {
 		b.warn(c.place, WarnCertOverdue, c.object, fmt.Sprintf("the record uses the certificate until %s, its own validity ends on %s", c.until.Format(time.DateOnly), c.certificate.NotAfter.Format(time.DateOnly)), "replace it in time, or leave until: out")
 	}
 	if readableByOthers(c.keyFile) {
-		b.warn(c.place, WarnKeyReadable, c.object, fmt.Sprintf("others may read the key file %s", c.keyFile), "chmod 600 "+c.keyFile)
+		b.warn(c.place, WarnKeyReadable, c.object, "others may read the key file "+c.keyFile, "chmod 600 "+c.keyFile)
 	}
 }
 

@@ -24,7 +24,7 @@ const slotSize = 24
 
 // openInHand reads which messages were in hand when the process died, and begins anew.
 func openInHand(path string) (*inHand, []store.WorkKey, error) {
-	old, err := os.ReadFile(path) //nolint:gosec // G304: the path is in our own data folder.
+	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, nil, fmt.Errorf("read messages in hand: %w", err)
 	}
@@ -36,7 +36,7 @@ func openInHand(path string) (*inHand, []store.WorkKey, error) {
 			suspects = append(suspects, store.WorkKey{Stage: st, ID: edi.ID(s[8:24])})
 		}
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // G304: as above.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open messages in hand: %w", err)
 	}

@@ -195,12 +195,10 @@ func (p *Pipeline) Start(ctx context.Context) error {
 	p.mu.Lock()
 	p.stopPool, p.started = stop, true
 	p.mu.Unlock()
-	p.wg.Add(1)
-	go func() {
-		defer p.wg.Done()
+	p.wg.Go(func() {
 		p.quarantine(poolCtx, suspects)
 		p.startPools(poolCtx)
-	}()
+	})
 	return nil
 }
 

@@ -7,6 +7,7 @@ package hubtest
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -111,9 +112,7 @@ func (h *Hub) Start() {
 		"data": h.DataDir(), "as2.listen": "127.0.0.1:0", "admin.listen": "127.0.0.1:0",
 		"partners_file": filepath.Join(h.Dir, "partners.yaml"), "limits.min_free_disk": "1MiB",
 	}
-	for k, v := range h.o.Flags {
-		flags[k] = v
-	}
+	maps.Copy(flags, h.o.Flags)
 	cfg, _, err := config.Load(config.Options{Flags: flags})
 	if err != nil {
 		h.t.Fatalf("configuration: %v", err)

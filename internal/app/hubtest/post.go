@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"testing"
 	"time"
@@ -115,9 +116,7 @@ func (h *Hub) TryPost(ctx context.Context, r *Request) (*Answer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("post: %w", err)
 	}
-	for k, vs := range r.Header {
-		req.Header[k] = vs
-	}
+	maps.Copy(req.Header, r.Header)
 	if r.Chunked {
 		req.ContentLength = -1
 	}

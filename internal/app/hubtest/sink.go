@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/x509"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -113,9 +114,7 @@ func (s *Sink) MDN(d *Delivered, change func(p *as2.MDNParams)) (http.Header, []
 
 // Write answers with a header and a body as they are.
 func Write(w http.ResponseWriter, h http.Header, body []byte) {
-	for k, vs := range h {
-		w.Header()[k] = vs
-	}
+	maps.Copy(w.Header(), h)
 	_, _ = w.Write(body) // who went away asks again
 }
 

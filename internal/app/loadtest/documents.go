@@ -19,13 +19,15 @@ const (
 type flaw uint8
 
 const (
-	sound       flaw = iota
-	noTrailer        // no UNZ or IEA; UBL: cut off
-	wrongCount       // UNT or SE counts one too many; UBL: the total with VAT is wrong
-	unknownTo        // a receiver that nobody knows
-	boom             // the validator panics
-	flawsInTurn = 4
+	sound      flaw = iota
+	noTrailer       // no UNZ or IEA; UBL: cut off
+	wrongCount      // UNT or SE counts one too many; UBL: the total with VAT is wrong
+	unknownTo       // a receiver that nobody knows
+	boom            // the validator panics
 )
+
+// flawsInTurn is how many flaws there are; poison takes them in turn.
+const flawsInTurn = 4
 
 // panicMark in a document's number makes the load test's validator panic.
 const panicMark = "BOOM"

@@ -162,7 +162,7 @@ func (o *Options) Defaults() error {
 // mixOf reads shares of kinds.
 func mixOf(s string) ([]kind, error) {
 	var out []kind
-	for _, part := range strings.Split(s, ",") {
+	for part := range strings.SplitSeq(s, ",") {
 		name, share, _ := strings.Cut(part, "=")
 		n, err := strconv.Atoi(share)
 		if err != nil || n < 0 || n > 1000 {
@@ -471,7 +471,7 @@ func (r *run) plans() []plan {
 	}
 	// Only good ones come again.
 	for repeats > 0 {
-		any := false
+		more := false
 		for _, at := range rnd.Perm(len(ps)) {
 			fs := ps[at].files
 			if len(fs) == 0 || repeats == 0 {
@@ -479,15 +479,15 @@ func (r *run) plans() []plan {
 			}
 			f := &fs[rnd.IntN(len(fs))]
 			if f.again || f.docs[0].flaw != sound {
-				any = any || len(fs) > repeats
+				more = more || len(fs) > repeats
 				continue
 			}
 			f.again, f.same = true, nextSame%2 == 0
 			nextSame++
 			repeats--
-			any = true
+			more = true
 		}
-		if !any {
+		if !more {
 			break
 		}
 	}
@@ -512,14 +512,12 @@ func (r *run) post(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	for range r.o.Senders {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			if err := r.sender(ctx, next, len(ps)); err != nil {
 				errs <- err
 				cancel(err)
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	close(errs)

@@ -109,7 +109,10 @@ func (c *child) kill() error {
 	if err := c.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill: %w", err)
 	}
-	<-c.ended
+	var exit *exec.ExitError // it was killed, or had ended before
+	if err := <-c.ended; err != nil && !errors.As(err, &exit) {
+		return fmt.Errorf("kill: %w", err)
+	}
 	return nil
 }
 

@@ -54,7 +54,7 @@ func (t *Table) Print(w io.Writer) error {
 	fmt.Fprintf(&b, "%s\n\n", t.Title)
 	cols := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range slices.Concat([][]string{t.Head}, t.Rows) {
-		fmt.Fprintf(cols, "  %s\n", strings.Join(row, "\t"))
+		_, _ = fmt.Fprintf(cols, "  %s\n", strings.Join(row, "\t"))
 	}
 	if err := cols.Flush(); err != nil {
 		return fmt.Errorf("print table: %w", err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -155,9 +156,8 @@ func (x *exchange) sendAnswer(answer []byte) {
 		x.text(http.StatusServiceUnavailable, "The MDN cannot be given at the moment. Send the message again later under the same Message-ID.")
 		return
 	}
-	for name, values := range h {
-		x.w.Header()[name] = values // as spelled, not canonical
-	}
+	// as spelled, not canonical
+	maps.Copy(x.w.Header(), h)
 	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	x.w.WriteHeader(http.StatusOK)
 	_, _ = x.w.Write(body) // The sender went away; his repeat gets the same bytes.

@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -260,9 +261,7 @@ func mdnFor(t testing.TB, r request, change func(p *as2.MDNParams)) (http.Header
 }
 
 func write(w http.ResponseWriter, h http.Header, body []byte) {
-	for name, vs := range h {
-		w.Header()[name] = vs
-	}
+	maps.Copy(w.Header(), h)
 	_, _ = w.Write(body)
 }
 

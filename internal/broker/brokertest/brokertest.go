@@ -142,9 +142,7 @@ func testCompete(t *testing.T, b broker.Broker) {
 	defer cancel()
 	for range 4 {
 		c := subscribe(t, b, broker.Subscription{Stage: edi.Validator})
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			for {
 				ds, err := c.Receive(ctx, 7, 0)
 				if err != nil {
@@ -160,7 +158,7 @@ func testCompete(t *testing.T, b broker.Broker) {
 				}
 				mu.Unlock()
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	for i := range int64(n) {

@@ -274,9 +274,9 @@ func (c *consumer) Ack(ds []broker.Delivery) {
 func (c *consumer) Return(ds []broker.Delivery) {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
-	for i := len(ds) - 1; i >= 0; i-- {
-		if q, ok := c.held[ds[i].Token]; ok {
-			c.giveBack(ds[i].Token, q)
+	for _, d := range slices.Backward(ds) {
+		if q, ok := c.held[d.Token]; ok {
+			c.giveBack(d.Token, q)
 		}
 	}
 	c.b.stage(c.sub.Stage).wake()
@@ -308,8 +308,8 @@ func (c *consumer) Close() error {
 		tokens = append(tokens, t)
 	}
 	slices.Sort(tokens)
-	for i := len(tokens) - 1; i >= 0; i-- {
-		c.giveBack(tokens[i], c.held[tokens[i]])
+	for _, token := range slices.Backward(tokens) {
+		c.giveBack(token, c.held[token])
 	}
 	s.wake()
 	c.poke()

@@ -421,7 +421,7 @@ func odd(data []byte, rel byte) bool {
 // embedded handles BIN and BDS (X12.6: BIN01, BDS02 hold the length in bytes of the element
 // behind them). It reports whether the segment was taken.
 func (s *Scanner) embedded(head []byte) (bool, error) {
-	at := 0 // elements before the length
+	var at int // elements before the length
 	switch {
 	case len(head) < 5 || head[3] != s.delim.Element:
 		return false, nil

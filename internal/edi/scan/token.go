@@ -46,8 +46,8 @@ func AppendTokens(dst []Token, raw []byte, d edi.Delimiters) []Token {
 		default:
 			continue
 		}
-		dst = append(dst, Token{Start: start, End: uint32(i), Kind: kind, Released: rel}) //nolint:gosec // G115: a segment is at most 1 GiB.
-		start, kind, rel = uint32(i+1), next, false                                       //nolint:gosec // G115: as above.
+		dst = append(dst, Token{Start: start, End: uint32(i), Kind: kind, Released: rel})
+		start, kind, rel = uint32(i+1), next, false
 	}
 	return append(dst, Token{Start: start, End: uint32(len(raw)), Kind: kind, Released: rel}) //nolint:gosec // G115: as above.
 }

@@ -304,7 +304,7 @@ func (p *Poller) takeLock() (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("lock the in directory: %w", err)
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) //nolint:gosec // G115: a descriptor fits.
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
 		return false, f.Close()

@@ -351,8 +351,8 @@ func TestPassingFailureKeepsTheFileAndTheOrder(t *testing.T) {
 	}
 	// Pauses of 5, 10, 20 … seconds up to 5 minutes.
 	tries := 1
-	for _, pause := range []time.Duration{5, 10, 20, 40, 80, 160, 300, 300} {
-		pause *= time.Second
+	for _, seconds := range []int{5, 10, 20, 40, 80, 160, 300, 300} {
+		pause := time.Duration(seconds) * time.Second
 		r.clock.Advance(pause - time.Millisecond)
 		r.poll()
 		if n := len(r.names()); n != tries {

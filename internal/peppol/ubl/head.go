@@ -45,7 +45,7 @@ func Sniff(prefix []byte) bool {
 		return false
 	}
 	_, local := split(b[1 : 1+nameLength(b[1:])])
-	namespace := ""
+	var namespace string
 	switch string(local) {
 	case "Invoice":
 		namespace = invoiceNamespace
@@ -198,6 +198,7 @@ func (h *headReader) finish() {
 			if h.path[1] == customerNode {
 				set(&h.buyerID)
 			}
+		default: // a number of something else
 		}
 	case dateNode:
 		set(&h.msg.Document.Date)
@@ -215,6 +216,7 @@ func (h *headReader) finish() {
 		if party.ID == "" {
 			*party = edi.Party{Qualifier: h.scheme, ID: text}
 		}
+	default: // text that nobody asked for
 	}
 }
 

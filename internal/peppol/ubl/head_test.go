@@ -175,7 +175,7 @@ func TestPosition(t *testing.T) {
 		t.Errorf("got line %d, column %d, byte %d; want %d, 4, %d", bad.Line, bad.Column, bad.Offset, want, at)
 	}
 	f := bad.Finding()
-	if f.Rule != "UBL-XML-PREFIX" || f.Severity != edi.Fatal || f.Line != bad.Line || f.Position.Offset != bad.Offset || !strings.Contains(f.Message, "; ") {
+	if f.Rule != "UBL-XML-PREFIX" || f.Severity != edi.Fatal || f.Line != bad.Line || f.Offset != bad.Offset || !strings.Contains(f.Message, "; ") {
 		t.Errorf("finding %+v", f)
 	}
 }

@@ -2,6 +2,7 @@ package ubl
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -256,9 +257,9 @@ func (x *xmlReader) declare(a attribute) error {
 
 // lookup resolves a prefix; the empty one without a declaration is no namespace.
 func (x *xmlReader) lookup(prefix []byte) ([]byte, bool) {
-	for i := len(x.bindings) - 1; i >= 0; i-- {
-		if x.bindings[i].prefix == string(prefix) {
-			return x.bindings[i].uri, true
+	for _, v := range slices.Backward(x.bindings) {
+		if v.prefix == string(prefix) {
+			return v.uri, true
 		}
 	}
 	switch string(prefix) {
@@ -273,8 +274,8 @@ func (x *xmlReader) lookup(prefix []byte) ([]byte, bool) {
 }
 
 func split(qname []byte) (prefix, local []byte) {
-	if i := bytes.IndexByte(qname, ':'); i >= 0 {
-		return qname[:i], qname[i+1:]
+	if before, after, ok := bytes.Cut(qname, []byte{':'}); ok {
+		return before, after
 	}
 	return nil, qname
 }

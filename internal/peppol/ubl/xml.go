@@ -484,8 +484,8 @@ func (x *xmlReader) chunk(stop int) (int, error) {
 			break
 		}
 		from = i
-		switch c := b[i]; {
-		case c == '&':
+		switch b[i] {
+		case '&':
 			r, n := reference(b[i:])
 			if n == 0 {
 				return 0, x.fail(i, "REFERENCE", "the reference after & is not one of amp, lt, gt, apos, quot or a character number", "write &amp; where an ampersand is meant")
@@ -497,7 +497,7 @@ func (x *xmlReader) chunk(stop int) (int, error) {
 			if x.collect {
 				x.text = utf8.AppendRune(x.text, r)
 			}
-		case c == ']':
+		case ']':
 			if bytes.HasPrefix(b[i:], []byte("]]>")) {
 				return 0, x.fail(i, "TEXT", "]]> stands in text", "write ]]&gt;")
 			}
@@ -505,7 +505,7 @@ func (x *xmlReader) chunk(stop int) (int, error) {
 			if err := x.keep(b[from:i], from); err != nil {
 				return 0, err
 			}
-		case c == '\r': // XML 1.0 §2.11: line ends become one line feed.
+		case '\r': // XML 1.0 §2.11: line ends become one line feed.
 			i++
 			if x.collect && (i == len(b) || b[i] != '\n') {
 				x.text = append(x.text, '\n')

@@ -298,7 +298,7 @@ func (f *file) single(ctx context.Context, prefix []byte) *pipeline.Outcome {
 	if env.Standard == edi.Opaque && !f.routed(ic) {
 		return f.dead(ic, CodeUnknownContent, "neither EDIFACT nor X12 nor UBL, and no route names opaque files of this sender; add a route with document: opaque and replay")
 	}
-	if code != "" && !(broken && ic.Envelope.Sender.ID == "") {
+	if code != "" && (!broken || ic.Envelope.Sender.ID != "") {
 		return f.dead(ic, code, detail)
 	}
 	a := pipeline.Resolve(f.task.Registry, ic, &msg)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 
 	"github.com/edihub/edihub/internal/edi"
 	"github.com/edihub/edihub/internal/idempotency"
@@ -310,9 +311,7 @@ func (w *walker) judge(m *store.Message, badGroups map[int]string) {
 // on_reject: group those with a broken message.
 func (w *walker) rejectedGroups(a *partner.Agreement, ms []*store.Message) map[int]string {
 	bad := map[int]string{}
-	for g, c := range w.badGrps {
-		bad[g] = c
-	}
+	maps.Copy(bad, w.badGrps)
 	if a.OnReject == "group" {
 		for _, m := range ms {
 			if m.State == store.StateRejected && m.Envelope.Group > 0 {
@@ -442,9 +441,7 @@ func (w *walker) decide(ic *store.Interchange) *pipeline.Outcome {
 	bad := map[int]string{}
 	open := 0
 	if err := w.eachPage(ic, func(ms []*store.Message) {
-		for g, c := range w.rejectedGroups(a, ms) {
-			bad[g] = c
-		}
+		maps.Copy(bad, w.rejectedGroups(a, ms))
 	}); err != nil {
 		return &pipeline.Outcome{Verdict: pipeline.Retry, Code: "STORE_READ", Detail: err.Error()}
 	}

@@ -3,6 +3,7 @@ package route
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/edihub/edihub/internal/partner"
 	"github.com/edihub/edihub/internal/pipeline"
@@ -192,7 +193,7 @@ func (d *destination) key() string {
 func writing(r *partner.Route) string {
 	una := "original"
 	if r.EDIFACT.UNA != nil {
-		una = fmt.Sprint(*r.EDIFACT.UNA)
+		una = strconv.FormatBool(*r.EDIFACT.UNA)
 	}
 	return fmt.Sprintf("%s %s %q %q %d", r.EDIFACT.Syntax, una, r.EDIFACT.LineBreak, r.X12, r.Control.Start)
 }

@@ -47,7 +47,7 @@ func (c *coder) int(p *int64) {
 	u := uint64(*p)<<1 ^ uint64(*p>>63) //nolint:gosec // G115: zigzag, undone below.
 	c.uvarint(&u)
 	if c.reading {
-		*p = int64(u>>1) ^ -int64(u&1) //nolint:gosec // G115: zigzag.
+		*p = int64(u>>1) ^ -int64(u&1)
 	}
 }
 
@@ -63,7 +63,7 @@ func small[T ~uint8](c *coder, p *T) {
 	v := uint64(*p)
 	c.uvarint(&v)
 	if c.reading {
-		*p = T(v) //nolint:gosec // G115: written from the same type.
+		*p = T(v)
 	}
 }
 

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,14 +86,14 @@ func (w *where) page(columns, from string, before edi.ID, limit int) (string, []
 	}
 	conds, args := w.conds, w.args
 	if !before.IsZero() {
-		conds = append(conds[:len(conds):len(conds)], id+" < ?")
-		args = append(args[:len(args):len(args)], before[:])
+		conds = append(slices.Clip(conds), id+" < ?")
+		args = append(slices.Clip(args), before[:])
 	}
 	text := "select " + columns + " from " + from
 	if len(conds) > 0 {
 		text += " where " + strings.Join(conds, " and ")
 	}
-	return text + " order by " + id + " desc limit ?", append(args[:len(args):len(args)], limit)
+	return text + " order by " + id + " desc limit ?", append(slices.Clip(args), limit)
 }
 
 // pages collects up to the filter's limit of what keep takes. Search keys are hashes, so a value

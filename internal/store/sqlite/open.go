@@ -189,7 +189,7 @@ func (s *Store) folders() error {
 	}
 	if st.Mode().Perm()&0o077 != 0 {
 		s.log.Warn("data_folder_tightened", zap.String("dir", s.dir), zap.String("was", st.Mode().Perm().String()))
-		if err := os.Chmod(s.dir, dirMode); err != nil { //nolint:gosec // G302: a folder needs its x bit.
+		if err := os.Chmod(s.dir, dirMode); err != nil {
 			return fmt.Errorf("data folder: %w", err)
 		}
 	}
@@ -216,7 +216,7 @@ func lockFolder(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock data folder: %w", err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil { //nolint:gosec // G115: a file descriptor is small.
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		b := make([]byte, 20)
 		n, _ := f.ReadAt(b, 0) // it only names the holder
 		_ = f.Close()          // the next error is the one to tell

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"database/sql/driver"
+	"slices"
 
 	"github.com/edihub/edihub/internal/edi"
 	"github.com/edihub/edihub/internal/store"
@@ -252,8 +253,7 @@ func (c *laneCache) drop(id int64) {
 }
 
 func (c *laneCache) undo() {
-	for i := len(c.undoLog) - 1; i >= 0; i-- {
-		u := c.undoLog[i]
+	for _, u := range slices.Backward(c.undoLog) {
 		if u.made {
 			c.drop(u.id)
 			continue
@@ -314,8 +314,7 @@ func (c *numberCache) set(sequence string, next int64) {
 }
 
 func (c *numberCache) undo() {
-	for i := len(c.undoLog) - 1; i >= 0; i-- {
-		u := c.undoLog[i]
+	for _, u := range slices.Backward(c.undoLog) {
 		c.next[u.sequence] = u.old
 		if !u.wasDirty {
 			delete(c.dirty, u.sequence)

@@ -99,7 +99,7 @@ func point[T any](ctx context.Context, s *Store, text string, scan func(scanner)
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("read: %w", err)
 	}
-	st, err := s.statement(text)
+	st, err := s.statement(text) //nolint:sqlclosecheck // It is kept for the next call.
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (s *Store) statement(text string) (*sql.Stmt, error) {
 		return nil, s.readError(err)
 	}
 	if have, loaded := s.stmts.LoadOrStore(text, st); loaded {
-		_ = st.Close()               // another goroutine was first
+		_ = st.Close()               //nolint:sqlclosecheck // Another goroutine was first.
 		return have.(*sql.Stmt), nil //nolint:forcetypeassert // Only statements are stored.
 	}
 	return st, nil

@@ -132,11 +132,11 @@ var listTests = map[string]func(*testing.T, *Env){
 		l := shelve(t, e.Store)
 		tr, _, _, _ := lists(t, e.Store, l, store.Filter{Limit: 2})
 		equal(t, "first page", tr, []int{2, 1})
-		tr, ic, ms, de := lists(t, e.Store, l, store.Filter{Limit: 2, Before: l.tr[1].ID})
+		tr, _, _, _ = lists(t, e.Store, l, store.Filter{Limit: 2, Before: l.tr[1].ID})
 		equal(t, "second page", tr, []int{0})
-		_, ic, _, _ = lists(t, e.Store, l, store.Filter{Limit: 2, Before: l.ic[1].ID})
-		_, _, ms, _ = lists(t, e.Store, l, store.Filter{Limit: 2, Before: l.ms[1].ID, State: "state0"})
-		_, _, _, de = lists(t, e.Store, l, store.Filter{Limit: 2, Before: l.de[1].ID, Receiver: "to0"})
+		_, ic, _, _ := lists(t, e.Store, l, store.Filter{Limit: 2, Before: l.ic[1].ID})
+		_, _, ms, _ := lists(t, e.Store, l, store.Filter{Limit: 2, Before: l.ms[1].ID, State: "state0"})
+		_, _, _, de := lists(t, e.Store, l, store.Filter{Limit: 2, Before: l.de[1].ID, Receiver: "to0"})
 		for _, got := range [][]int{ic, ms, de} {
 			equal(t, "second page", got, []int{0})
 		}

@@ -47,7 +47,7 @@ func run() error {
 		return err
 	}
 	args := append([]string{"test", "-run", "^$", "-bench", *pattern, "-benchmem", "-benchtime", *benchtime}, packages...)
-	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // G204: the arguments of whoever runs it.
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -173,7 +173,7 @@ const ownReference = "x-reference"
 
 func table(w io.Writer, results []result, y yardstick) error {
 	cols := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(cols, "package\tbenchmark\ttime\tMB/s\tof SHA-256\ttimes RSA\tof own reference\tB/op\tallocs/op\t")
+	_, _ = fmt.Fprintln(cols, "package\tbenchmark\ttime\tMB/s\tof SHA-256\ttimes RSA\tof own reference\tB/op\tallocs/op\t")
 	for _, r := range results {
 		speed, share, times, own := "", "", "", ""
 		if v, ok := r.values["MB/s"]; ok {
@@ -184,7 +184,7 @@ func table(w io.Writer, results []result, y yardstick) error {
 		if v, ok := r.values[ownReference]; ok {
 			own = fmt.Sprintf("%.2f", v)
 		}
-		fmt.Fprintf(cols, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t%.0f\t\n", r.pkg[strings.LastIndexByte(r.pkg, '/')+1:], r.name,
+		_, _ = fmt.Fprintf(cols, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t%.0f\t\n", r.pkg[strings.LastIndexByte(r.pkg, '/')+1:], r.name,
 			time.Duration(r.values["ns/op"]).Round(10*time.Nanosecond), speed, share, times, own, r.values["B/op"], r.values["allocs/op"])
 	}
 	if err := cols.Flush(); err != nil {

@@ -301,7 +301,7 @@ func appendTokens(out []byte, v *scan.Visit) []byte {
 // interchange is not valid.
 func Truncations(t testing.TB, data []byte, open New) {
 	t.Helper()
-	for i := range len(data) {
+	for i := range data {
 		events, err := Collect(open(bytes.NewReader(data[:i])))
 		if err != nil {
 			t.Fatalf("cut at %d: %v", i, err)
