@@ -25,6 +25,7 @@ test: ## everything CI checks
 	./scripts/need cc openssl
 	$(GO) mod verify
 	./scripts/tidy-check
+	./scripts/generate-check
 	$(GO) vet ./...
 	$(MAKE) --no-print-directory build
 	./scripts/test

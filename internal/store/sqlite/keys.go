@@ -121,8 +121,7 @@ func (c *keyCache) put(k *store.NaturalKey) {
 }
 
 func (c *keyCache) undo() {
-	for i := len(c.undoLog) - 1; i >= 0; i-- {
-		u := c.undoLog[i]
+	for _, u := range slices.Backward(c.undoLog) {
 		if u.had {
 			c.running[u.name] = u.old
 		} else {
