@@ -11,9 +11,11 @@ create table fresh_key (
     object  blob    not null,
     at      integer not null
 );
+alter table natural_key drop column nonce;
 
 -- +goose Down
-insert into natural_key (scope, hash, content, object, at, nonce)
-select scope, hash, content, object, at, 0 from fresh_key where true order by n
+alter table natural_key add column nonce integer not null default 0;
+insert into natural_key (scope, hash, content, object, at)
+select scope, hash, content, object, at from fresh_key where true order by n
 on conflict (scope, hash) do update set content = excluded.content, object = excluded.object, at = excluded.at;
 drop table fresh_key;

@@ -61,18 +61,19 @@ func (w *wconn) bind(vals []driver.Value) []driver.NamedValue {
 	return w.args[:len(vals)]
 }
 
-// exec runs a statement that writes and returns how many rows it changed.
-func (w *wconn) exec(text string, vals ...driver.Value) (int64, error) {
+// exec runs a statement that writes.
+func (w *wconn) exec(text string, vals ...driver.Value) error {
 	s, err := w.prepared(text)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if w.before != nil {
 		if err := w.before(); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return w.run(s, text, vals)
+	_, err = w.run(s, text, vals)
+	return err
 }
 
 // control runs begin, commit, savepoint and their kind.

@@ -69,7 +69,8 @@ func (c *keyCache) load(ctx context.Context, t *sql.Tx) error {
 	}
 	defer rows.Close() //nolint:errcheck // Err below tells what went wrong.
 	for rows.Next() {
-		k, n, err := scanKey(rows)
+		var n int64
+		k, err := scanKey(rows, &n)
 		if err != nil {
 			return fmt.Errorf("read fresh keys: %w", classify(err))
 		}
@@ -82,15 +83,15 @@ func (c *keyCache) load(ctx context.Context, t *sql.Tx) error {
 	return nil
 }
 
-// scanKey reads a key and the number behind it.
-func scanKey(r scanner) (*store.NaturalKey, int64, error) {
-	var scope, at, n int64
+// scanKey reads a key, and the columns behind it.
+func scanKey(r scanner, behind ...any) (*store.NaturalKey, error) {
+	var scope, at int64
 	var hash, content, object sql.RawBytes
-	if err := r.Scan(&scope, &hash, &content, &object, &at, &n); err != nil {
-		return nil, 0, err
+	if err := r.Scan(append([]any{&scope, &hash, &content, &object, &at}, behind...)...); err != nil {
+		return nil, err
 	}
 	k := readKey([]driver.Value{scope, []byte(hash), []byte(content), []byte(object), at})
-	return &k, n, nil
+	return &k, nil
 }
 
 // find returns the key as the running transaction has it, or nil.
@@ -103,7 +104,7 @@ func (c *keyCache) find(w *wconn, name keyName) (*store.NaturalKey, error) {
 		return &f.key, nil
 	}
 	var found *store.NaturalKey
-	err := w.query(keyColumns+"where scope = ? and hash = ?", func(row []driver.Value) error {
+	err := w.query(settledKey, func(row []driver.Value) error {
 		k := readKey(row)
 		found = &k
 		return nil
@@ -142,7 +143,7 @@ func (c *keyCache) flush(w *wconn) error {
 	c.buf = c.buf[:0]
 	for name := range c.running {
 		f := c.running[name]
-		c.buf = append(c.buf, f.n, int64(f.key.Scope), f.key.Hash[:], f.key.Content[:], f.key.Object[:], nanos(f.key.At))
+		c.buf = appendKey(append(c.buf, f.n), &f.key)
 	}
 	if _, err := w.insert(freshTable, putNew, c.buf); err != nil {
 		return err
@@ -173,8 +174,7 @@ func (c *keyCache) settle(w *wconn) error {
 	for i := range c.moving {
 		last = max(last, c.moving[i].n)
 	}
-	_, err := w.exec("delete from fresh_key where n <= ?", last)
-	return err
+	return w.exec("delete from fresh_key where n <= ?", last)
 }
 
 // gather takes what is fresh now, in the order of the table that it moves to.
@@ -219,10 +219,7 @@ func (s *Store) GetKey(ctx context.Context, scope store.Scope, hash [32]byte, si
 	s.keys.mu.RUnlock()
 	vs, err := []*store.NaturalKey{&f.key}, error(nil)
 	if !ok {
-		vs, err = point(ctx, s, "select scope, hash, content, object, at, nonce from natural_key where scope = ? and hash = ?", func(r scanner) (*store.NaturalKey, error) {
-			k, _, err := scanKey(r)
-			return k, err
-		}, int64(scope), hash[:])
+		vs, err = point(ctx, s, settledKey, func(r scanner) (*store.NaturalKey, error) { return scanKey(r) }, int64(scope), hash[:])
 	}
 	if err == nil && len(vs) > 0 && vs[0].At.Before(since) {
 		vs = nil

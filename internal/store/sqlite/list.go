@@ -46,15 +46,22 @@ func (w *where) hash(cond, value string) {
 	}
 }
 
-// Searches by a hash: the rows of a table, through its index in buckets (migration 2), as numbers
-// for a condition on n.
-const (
-	byMessageID = "n in (with recursive bucket(k) as (select coalesce(max(n), 0) >> 8 from transmission union all select k - 1 from bucket where k > 0) select t.n from bucket cross join transmission t indexed by transmission_message where t.n >> 8 = bucket.k and t.message_h = ?)"
-	byInRef     = "n in (with recursive bucket(k) as (select coalesce(max(n), 0) >> 8 from interchange union all select k - 1 from bucket where k > 0) select t.n from bucket cross join interchange t indexed by interchange_ref where t.n >> 8 = bucket.k and t.ref_h = ?)"
-	byDocument  = "n in (with recursive bucket(k) as (select coalesce(max(n), 0) >> 8 from message union all select k - 1 from bucket where k > 0) select t.n from bucket cross join message t indexed by message_document where t.n >> 8 = bucket.k and t.document_h = ?)"
-	byOrder     = "n in (with recursive bucket(k) as (select coalesce(max(n), 0) >> 8 from message union all select k - 1 from bucket where k > 0) select t.n from bucket cross join message t indexed by message_order where t.n >> 8 = bucket.k and t.order_h = ?)"
-	byOutRef    = "n in (with recursive bucket(k) as (select coalesce(max(n), 0) >> 8 from delivery union all select k - 1 from bucket where k > 0) select t.n from bucket cross join delivery t indexed by delivery_ref where t.n >> 8 = bucket.k and t.ref_h = ?)"
+// Searches by a hash, through an index in buckets.
+var (
+	byMessageID = inBuckets("transmission", "transmission_message", "message_h")
+	byInRef     = inBuckets("interchange", "interchange_ref", "ref_h")
+	byDocument  = inBuckets("message", "message_document", "document_h")
+	byOrder     = inBuckets("message", "message_order", "order_h")
+	byOutRef    = inBuckets("delivery", "delivery_ref", "ref_h")
 )
+
+// inBuckets is the condition that finds the rows of a table with a hash: their numbers, from the
+// newest bucket of 256 rows to the oldest (migration 2).
+func inBuckets(table, index, hash string) string {
+	return "n in (with recursive bucket(k) as (select coalesce(max(n), 0) >> 8 from " + table +
+		" union all select k - 1 from bucket where k > 0) select t.n from bucket cross join " + table +
+		" t indexed by " + index + " where t.n >> 8 = bucket.k and t." + hash + " = ?)"
+}
 
 func (w *where) id(cond string, id edi.ID) {
 	if !id.IsZero() {

@@ -785,7 +785,7 @@ func TestWhatAnotherStartHandedOverIsUnhanded(t *testing.T) {
 		t.Fatal(err)
 	}
 	// As a take-over finds it that has not come to it yet.
-	err = s.submit(ctx, &request{job: func(c *wconn) error { _, err := c.exec("update work set handed = 77"); return err }})
+	err = s.submit(ctx, &request{job: func(c *wconn) error { return c.exec("update work set handed = 77") }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ var (
 	workTable = &table{name: "work", key: "stage, id",
 		cols: []string{"stage", "id", "lane", "seq", "gen", "state", "busy", "key", "topic", "handed", "since", "wake", "died", "partner", "code", "data"}}
 	keyTable = &table{name: "natural_key", key: "scope, hash",
-		cols: []string{"scope", "hash", "content", "object", "at", "nonce"}}
+		cols: []string{"scope", "hash", "content", "object", "at"}}
 	freshTable = &table{name: "fresh_key", key: "n",
 		cols: []string{"n", "scope", "hash", "content", "object", "at"}}
 	numberTable = &table{name: "number", key: "sequence", cols: []string{"sequence", "next"}}

@@ -64,7 +64,7 @@ func (c *takeOver) step(w *wconn) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.exec("update work set handed = 0 where (stage, id) > (?, ?) and (stage, id) <= (?, ?) and state = 1 and handed <> 0 and handed <> ?",
+	err = w.exec("update work set handed = 0 where (stage, id) > (?, ?) and (stage, id) <= (?, ?) and state = 1 and handed <> 0 and handed <> ?",
 		c.stage, c.id[:], toStage, to[:], c.boot)
 	if err != nil {
 		return err

@@ -169,13 +169,13 @@ func (t *tx) lock(x *store.Work) {
 }
 
 // takeWork reads a row of data and handed, and locks it.
-func (t *tx) takeWork(row []driver.Value) (*store.Work, int64, error) {
-	x, nonce, err := readWork(blob(row[0]), t.w.s.handedNow(integer(row[1])))
+func (t *tx) takeWork(row []driver.Value) (*store.Work, error) {
+	x, _, err := readWork(blob(row[0]), t.w.s.handedNow(integer(row[1])))
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	t.lock(x)
-	return x, nonce, nil
+	return x, nil
 }
 
 // Work implements store.Tx.
@@ -188,7 +188,7 @@ func (t *tx) Work(keys []store.WorkKey) ([]*store.Work, error) {
 	err = byStage(keys, func(stage store.Stage, ids []driver.Value) error {
 		return inList(ids, 1, func(n int, vals []driver.Value) error {
 			return w.query("select data, handed from work where stage = "+stageText(stage)+" and id in ("+marks(n)+")", func(row []driver.Value) error {
-				x, _, err := t.takeWork(row)
+				x, err := t.takeWork(row)
 				if err == nil {
 					found[x.WorkKey] = x
 				}
@@ -319,15 +319,13 @@ func (t *tx) DeleteWork(rows []*store.Work) error {
 			}
 		}
 		err := inList(known, 1, func(n int, vals []driver.Value) error {
-			_, err := w.exec("delete from work where stage = "+stageText(stage)+" and id in ("+marks(n)+")", vals...)
-			return err
+			return w.exec("delete from work where stage = "+stageText(stage)+" and id in ("+marks(n)+")", vals...)
 		})
 		if err != nil {
 			return err
 		}
 		err = inList(unknown, 2, func(n int, vals []driver.Value) error {
-			_, err := w.exec("delete from work where stage = "+stageText(stage)+" and (id, gen) in (values "+tuples(n, 2)+")", vals...)
-			return err
+			return w.exec("delete from work where stage = "+stageText(stage)+" and (id, gen) in (values "+tuples(n, 2)+")", vals...)
 		})
 		if err != nil {
 			return err
@@ -343,7 +341,7 @@ func (t *tx) workRows(text string, vals ...driver.Value) ([]*store.Work, error) 
 	}
 	var out []*store.Work
 	err = w.query(text, func(row []driver.Value) error {
-		x, _, err := t.takeWork(row)
+		x, err := t.takeWork(row)
 		out = append(out, x)
 		return err
 	}, vals...)
@@ -378,7 +376,7 @@ func (t *tx) NextKeyHeld(lane int64, key string) (*store.Work, error) {
 	return rows[0], nil
 }
 
-const keyColumns = "select scope, hash, content, object, at from natural_key "
+const settledKey = "select scope, hash, content, object, at from natural_key where scope = ? and hash = ?"
 
 func readKey(row []driver.Value) (k store.NaturalKey) {
 	k.Scope = store.Scope(integer(row[0])) //nolint:gosec // G115: written from a Scope.
@@ -415,7 +413,7 @@ func (t *tx) Claim(keys []store.NaturalKey, since []time.Time) ([]*store.Natural
 }
 
 func appendKey(vals []driver.Value, k *store.NaturalKey) []driver.Value {
-	return append(vals, int64(k.Scope), k.Hash[:], k.Content[:], k.Object[:], nanos(k.At), int64(0))
+	return append(vals, int64(k.Scope), k.Hash[:], k.Content[:], k.Object[:], nanos(k.At))
 }
 
 // Number implements store.Tx. The next number of a sequence is kept in the transaction that
@@ -461,8 +459,7 @@ func (t *tx) SaveSetting(name string, value []byte) error {
 	if value == nil {
 		value = []byte{}
 	}
-	_, err = w.exec("insert into setting (name, value) values (?, ?) on conflict (name) do update set value = excluded.value", name, value)
-	return err
+	return w.exec("insert into setting (name, value) values (?, ?) on conflict (name) do update set value = excluded.value", name, value)
 }
 
 // AddEvents implements store.Tx.

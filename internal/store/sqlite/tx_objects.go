@@ -190,8 +190,7 @@ func (t *tx) EndMessages(ids []edi.ID, state, code string, _ time.Time) ([]edi.I
 		return nil, err
 	}
 	err = inList(change, 1, func(n int, vals []driver.Value) error {
-		_, err := w.exec("update message set state = ?, code = ? where id in ("+marks(n)+")", append([]driver.Value{state, code}, vals...)...)
-		return err
+		return w.exec("update message set state = ?, code = ? where id in ("+marks(n)+")", append([]driver.Value{state, code}, vals...)...)
 	})
 	if err != nil {
 		return nil, err
@@ -243,7 +242,7 @@ func (t *tx) Reopen(id edi.ID, state string) error {
 	if _, err := found(ic, err, "message", id); err != nil {
 		return err
 	}
-	if _, err := w.exec("update message set state = ?, code = '' where id = ?", state, id[:]); err != nil {
+	if err := w.exec("update message set state = ?, code = '' where id = ?", state, id[:]); err != nil {
 		return err
 	}
 	if !terminal(old) || terminal(state) {
@@ -252,6 +251,5 @@ func (t *tx) Reopen(id edi.ID, state string) error {
 	if _, err := t.see(t.w.tables.interchange); err != nil {
 		return err
 	}
-	_, err = w.exec("update interchange set open = open + 1, state = case when state = 'done' then 'split' else state end where id = ?", ic[:])
-	return err
+	return w.exec("update interchange set open = open + 1, state = case when state = 'done' then 'split' else state end where id = ?", ic[:])
 }
