@@ -7,11 +7,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"runtime"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/edihub/edihub/internal/pipeline"
 )
 
 // ServerOptions of the admin listener. A zero field has the default.
@@ -132,7 +133,7 @@ func (a *api) recoverPanic(next http.Handler) http.Handler {
 			if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(v)
 			}
-			a.Log.Error("admin_panic", zap.String("method", r.Method), zap.String("route", routeOf(r)), zap.String("panic", panicText(v)), zap.Stack("stack"))
+			a.Log.Error("admin_panic", zap.String("method", r.Method), zap.String("route", routeOf(r)), zap.String("panic", pipeline.PanicText(v)), zap.Stack("stack"))
 			if t.started {
 				panic(http.ErrAbortHandler) // the client must not take half an answer for a whole one
 			}
@@ -140,15 +141,6 @@ func (a *api) recoverPanic(next http.Handler) http.Handler {
 		}()
 		next.ServeHTTP(t, r)
 	})
-}
-
-// panicText tells what a panic is. Of a value that is no error of the runtime only the type is
-// told, because it may hold anything, payload and secrets too.
-func panicText(v any) string {
-	if e, ok := v.(runtime.Error); ok {
-		return e.Error()
-	}
-	return fmt.Sprintf("%T", v)
 }
 
 var errInternal = errors.New("internal")

@@ -182,13 +182,6 @@ func (h *Hub) openStore(ctx context.Context) error {
 	return h.versionRegistry(ctx, h.registry.Current())
 }
 
-// checkers returns what the validator asks about documents of each standard.
-func checkers() map[edi.Standard][]validate.Checker {
-	all := validate.Tables()
-	all[edi.UBL] = []validate.Checker{validate.UBL{}}
-	return all
-}
-
 func (h *Hub) startPipeline(ctx context.Context) error {
 	h.dialer = dial.New(dial.Options{Clock: h.clock})
 	h.atStop(func(context.Context) error { h.dialer.Close(); return nil })
@@ -198,7 +191,7 @@ func (h *Hub) startPipeline(ctx context.Context) error {
 		http:      httpendpoint.New(httpendpoint.Options{Dialer: h.dialer, Clock: h.clock}),
 	}
 	stages := map[store.Stage]pipeline.Stage{
-		store.Parser: parse.New(parse.Options{}), store.Validator: validate.New(checkers()), store.Router: route.New(),
+		store.Parser: parse.New(parse.Options{}), store.Validator: validate.New(validate.Checkers()), store.Router: route.New(),
 	}
 	if h.opt.Wrap != nil {
 		for s, impl := range stages {

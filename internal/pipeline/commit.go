@@ -17,12 +17,11 @@ import (
 
 // job is a copy in the hands of a pool.
 type job struct {
-	d       broker.Delivery
-	h       *held
-	out     *Outcome
-	started time.Time
-	took    time.Duration
-	tried   int // commits that failed with this job alone
+	d     broker.Delivery
+	h     *held
+	out   *Outcome
+	took  time.Duration
+	tried int // commits that failed with this job alone
 }
 
 // fate says what became of a job in a commit.

@@ -444,7 +444,7 @@ func (w *pool) run(j *job, more func(context.Context) *Outcome) {
 		w.p.inhand.done(slot)
 		if r := recover(); r != nil {
 			j.out = panicked(w.stage, r)
-			w.p.log.Error("stage_panic", zap.String("stage", w.stage.String()), zap.String("id", j.d.ID.String()), zap.String("panic", panicText(r)), zap.Stack("stack"))
+			w.p.log.Error("stage_panic", zap.String("stage", w.stage.String()), zap.String("id", j.d.ID.String()), zap.String("panic", PanicText(r)), zap.Stack("stack"))
 		}
 		j.took = w.p.clock.Now().Sub(start)
 	}()
@@ -463,12 +463,12 @@ func (w *pool) run(j *job, more func(context.Context) *Outcome) {
 }
 
 func panicked(s store.Stage, r any) *Outcome {
-	return &Outcome{Verdict: Dead, crash: true, Code: "STAGE_PANIC", Detail: fmt.Sprintf("the %s panicked: %s", s, panicText(r))}
+	return &Outcome{Verdict: Dead, crash: true, Code: "STAGE_PANIC", Detail: fmt.Sprintf("the %s panicked: %s", s, PanicText(r))}
 }
 
-// panicText names a panic without its value, which could hold payload; what the runtime itself
-// says (index out of range) is safe.
-func panicText(r any) string {
+// PanicText names a panic for a log without its value, which could hold payload; what the runtime
+// itself says (index out of range) is safe.
+func PanicText(r any) string {
 	if e, ok := r.(runtime.Error); ok {
 		return e.Error()
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -52,7 +53,6 @@ type sender struct {
 	stopping bool
 	paused   bool
 	want     int
-	renewal  time.Time
 
 	mu    sync.Mutex
 	conns map[string]int          // claimed or flying per connection, for Allow
@@ -93,7 +93,6 @@ type round struct {
 	claims  []*flight       // the first of each run
 	granted map[*flight]int // how many of the run
 	err     error
-	freed   []*flight // recorded, their lanes go on
 }
 
 func newSender(p *Pipeline, s StageSettings) *sender {
@@ -794,8 +793,8 @@ func (s *sender) one(f *flight) {
 func (s *sender) attempt(ctx context.Context, f *flight) (res send.Result) {
 	defer func() {
 		if r := recover(); r != nil {
-			s.p.log.Error("send_panic", zap.String("id", f.d.ID.String()), zap.String("panic", panicText(r)), zap.Stack("stack"))
-			res = send.Result{Status: send.Unknown, Code: "STAGE_PANIC", Detail: "the sender panicked: " + panicText(r)}
+			s.p.log.Error("send_panic", zap.String("id", f.d.ID.String()), zap.String("panic", PanicText(r)), zap.Stack("stack"))
+			res = send.Result{Status: send.Unknown, Code: "STAGE_PANIC", Detail: "the sender panicked: " + PanicText(r)}
 		}
 	}()
 	ep := s.p.opt.Endpoint(f.conn)
@@ -903,9 +902,5 @@ func (s *sender) end() {
 func (s *sender) inFlight() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make(map[string]int, len(s.conns))
-	for k, v := range s.conns {
-		out[k] = v
-	}
-	return out
+	return maps.Clone(s.conns)
 }

@@ -15,11 +15,9 @@ package receiver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -230,12 +228,7 @@ func (x *exchange) panicked() {
 		return
 	}
 	if err, ok := v.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
-		text := fmt.Sprintf("%T", v)
-		var known runtime.Error
-		if ok && errors.As(err, &known) {
-			text = known.Error()
-		}
-		x.Log.Error("as2_panic", zap.String("id", x.id.String()), zap.String("panic", text), zap.Stack("stack"))
+		x.Log.Error("as2_panic", zap.String("id", x.id.String()), zap.String("panic", pipeline.PanicText(v)), zap.Stack("stack"))
 	}
 	panic(http.ErrAbortHandler)
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/edihub/edihub/internal/x12"
 )
 
-// Tables are the checkers that compare EDIFACT messages and X12 sets with their directory tables,
-// as far as the agreement asks for it.
-func Tables() map[edi.Standard][]Checker {
-	return map[edi.Standard][]Checker{edi.EDIFACT: {edifactTables{}}, edi.X12: {x12Tables{}}}
+// Checkers are those of every standard: EDIFACT messages and X12 sets are compared with their
+// directory tables, UBL documents are judged by their rules, as far as the agreement asks for it.
+func Checkers() map[edi.Standard][]Checker {
+	return map[edi.Standard][]Checker{edi.EDIFACT: {edifactTables{}}, edi.X12: {x12Tables{}}, edi.UBL: {UBL{}}}
 }
 
 // settings are what an agreement says about tables. ok is false where it wants none.

@@ -54,7 +54,7 @@ func TestTables(t *testing.T) {
 			version = "004010"
 		}
 		var got []string
-		for _, checker := range Tables()[c.standard] {
+		for _, checker := range Checkers()[c.standard] {
 			found, err := checker.Check(t.Context(), document(c.standard, version, c.body, c.v))
 			if err != nil {
 				t.Fatal(err)
