@@ -22,20 +22,9 @@ var ErrNotContrl = errors.New("not a CONTRL message that names an interchange")
 // is there: whether the message keeps to its table is the business of Check. An error is
 // ErrNotContrl, a failed read or an *edi.LimitError.
 func ReadContrl(r io.Reader, d edi.Delimiters) (*ack.Report, error) {
-	sc := scan.New(r, 0, scan.Limits{}, scan.NoBinary)
-	sc.SetDelimiters(d)
 	c := contrlReader{d: d, left: MaxAckItems}
-	for {
-		seg, err := sc.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := c.segment(seg.Raw); err != nil {
-			return nil, err
-		}
+	if err := scan.Each(r, d, c.segment); err != nil {
+		return nil, err
 	}
 	if c.report.Kind == "" || !c.uci {
 		return nil, ErrNotContrl

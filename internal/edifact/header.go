@@ -92,7 +92,7 @@ func (s *splitter) begin() error {
 		s.d = d
 		found = append(found, bad...)
 		skip := afterUNA(head)
-		s.showHeader(head[:min(skip, unaLength)], offset)
+		s.visit.Header(head[:min(skip, unaLength)], offset, s.d)
 		una = bytes.Clone(head[:min(skip, unaLength)])
 		s.sc.Discard(int64(skip))
 		head = s.sc.Head()
@@ -136,7 +136,7 @@ func (s *splitter) begin() error {
 	}
 	s.repetition(given, una != nil, ic.Version)
 	ic.Delimiters = s.d
-	s.show(seg, 0)
+	s.visit.Segment(seg, 0, s.d)
 	return s.books.OpenInterchange(ic, scan.At{Offset: seg.Offset, End: seg.End}, false, found...)
 }
 

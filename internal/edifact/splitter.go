@@ -88,7 +88,7 @@ type splitter struct {
 	looking  bool  // the open message may still tell what it is called
 	wrapped  bool  // line breaks stand inside of segments
 
-	visit func(*scan.Visit) // nil, or told of each segment
+	visit scan.Visitor
 }
 
 // NewSplitter returns a splitter over r. Content that stands outside an interchange comes as an
@@ -108,40 +108,7 @@ func NewSplitter(r io.Reader, l Limits) edi.Splitter {
 func Walk(r io.Reader, l Limits, visit func(*scan.Visit)) (good bool, err error) {
 	s, _ := NewSplitter(r, l).(*splitter)
 	s.visit = visit
-	good = true
-	for {
-		ev, err := s.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return good, nil
-		case err != nil:
-			return false, err
-		case ev.Kind == edi.MessageEnd:
-			good = good && !edi.HasFatal(ev.Message.Findings)
-		case ev.Kind == edi.GroupEnd:
-			good = good && !edi.HasFatal(ev.Group.Findings)
-		case ev.Kind == edi.InterchangeEnd:
-			good = good && !edi.HasFatal(ev.Interchange.Findings)
-		}
-	}
-}
-
-// show tells a visitor of a segment.
-func (s *splitter) show(seg *scan.Segment, depth int) {
-	if s.visit != nil {
-		s.visit(&scan.Visit{
-			Raw: seg.Raw, Offset: seg.Offset, End: seg.End, Terminated: seg.Terminated, Binary: seg.Binary, Depth: depth, Delimiters: s.d,
-		})
-	}
-}
-
-// showHeader tells a visitor of a UNA, which need not be whole.
-func (s *splitter) showHeader(b []byte, offset int64) {
-	seg := scan.Segment{Raw: b, Offset: offset, End: offset + int64(len(b))}
-	if n := len(b) - 1; b[n] == s.d.Segment {
-		seg.Raw, seg.Terminated = b[:n], true
-	}
-	s.show(&seg, 0)
+	return scan.Walk(s)
 }
 
 // Next implements edi.Splitter.
@@ -251,7 +218,7 @@ func (s *splitter) segment(seg *scan.Segment) error {
 		raw = scan.Unwrap(raw)
 	}
 	if len(raw) < 3 || raw[0] != 'U' || raw[1] != 'N' {
-		s.show(seg, s.books.Depth())
+		s.visit.Segment(seg, s.books.Depth(), s.d)
 		if !seg.Terminated {
 			s.books.Unterminated(s.tag(raw), at)
 		}
@@ -264,7 +231,7 @@ func (s *splitter) segment(seg *scan.Segment) error {
 	} else if !seg.Terminated {
 		s.books.Unterminated(s.tag(raw), at)
 	}
-	s.show(seg, s.depth(raw))
+	s.visit.Segment(seg, s.depth(raw), s.d)
 	opens := s.is(raw, "UNH") || s.is(raw, "UNG")
 	if cut > 0 && !opens {
 		s.books.NoTerminator(s.tag(raw), at, false)

@@ -340,15 +340,6 @@ func (w *writer) release(v string) (out string, bad byte) {
 // Carries reports whether a syntax level ("UNOA") has a printable ASCII character (ISO 9735-1
 // annex A). All levels but UNOA and UNOB have all of them; other characters are not looked at.
 func Carries(level string, c byte) bool {
-	switch {
-	case c < ' ' || c > '~':
-		return false
-	case level != "UNOA" && level != "UNOB":
-		return true
-	case c >= 'a' && c <= 'z':
-		return level == "UNOB"
-	case c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		return true
-	}
-	return strings.IndexByte(" .,-()/='+:?!\"%&*;<>", c) >= 0
+	set := levelCharset(level)
+	return c >= ' ' && c <= '~' && (set == nil || set.Allows(c))
 }

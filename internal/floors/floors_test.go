@@ -59,7 +59,7 @@ var tools = []string{"internal/floors", "internal/tools"}
 var sameFloor = map[string][]string{
 	"internal/as2":               {"internal/cms"},
 	"internal/edi/tables":        {"internal/edi/scan"},
-	"internal/edifact":           {"internal/edi/scan", "internal/edi/tables", "internal/edi/ack"},
+	"internal/edifact":           {"internal/edi/charset", "internal/edi/scan", "internal/edi/tables", "internal/edi/ack"},
 	"internal/x12":               {"internal/edi/scan", "internal/edi/tables", "internal/edi/ack"},
 	"internal/peppol":            {"internal/peppol/ubl", "internal/peppol/ubl/structure", "internal/peppol/ubl/syntax", "internal/peppol/codes"},
 	"internal/peppol/ubl/syntax": {"internal/peppol/codes"},

@@ -22,20 +22,9 @@ var ErrNotAck = errors.New("not a 997 or 999 that names a functional group")
 // keeps to its table is the business of Check. An error is ErrNotAck, a failed read or an
 // *edi.LimitError.
 func ReadAck(r io.Reader, d edi.Delimiters) (*ack.Report, error) {
-	sc := scan.New(r, 0, scan.Limits{}, scan.NoBinary)
-	sc.SetDelimiters(d)
 	a := ackReader{d: d, left: MaxAckItems}
-	for {
-		seg, err := sc.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := a.segment(seg.Raw); err != nil {
-			return nil, err
-		}
+	if err := scan.Each(r, d, a.segment); err != nil {
+		return nil, err
 	}
 	if len(a.report.Groups) == 0 {
 		return nil, ErrNotAck

@@ -244,9 +244,9 @@ func (s *splitter) begin() error {
 		isx = seg
 	}
 	ic.Delimiters = s.d
-	s.showHeader(h.raw, offset)
+	s.visit.Header(h.raw, offset, s.d)
 	if isx != nil {
-		s.show(isx, 0)
+		s.visit.Segment(isx, 0, s.d)
 	}
 	if err := s.books.OpenInterchange(ic, at, false, found...); err != nil {
 		return err
@@ -364,7 +364,7 @@ func (s *splitter) segment(seg *scan.Segment) error {
 		s.books.Unterminated(s.tag(raw), at)
 	}
 	if s.visit != nil {
-		s.show(seg, s.depth(raw))
+		s.visit.Segment(seg, s.depth(raw), s.d)
 	}
 	if cut == 0 {
 		return s.book(seg, raw, at)

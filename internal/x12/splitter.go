@@ -5,7 +5,6 @@ package x12
 
 import (
 	"bytes"
-	"errors"
 	"io"
 
 	"github.com/edihub/edihub/internal/edi"
@@ -57,7 +56,7 @@ type splitter struct {
 	looking  bool  // the open set may still tell what it is called
 	wrapped  bool  // line breaks stand inside of segments
 
-	visit func(*scan.Visit) // nil, or told of each segment
+	visit scan.Visitor
 }
 
 // NewSplitter returns a splitter over r. Content that stands outside an interchange comes as an
@@ -78,40 +77,7 @@ func NewSplitter(r io.Reader, l Limits) edi.Splitter {
 func Walk(r io.Reader, l Limits, visit func(*scan.Visit)) (good bool, err error) {
 	s, _ := NewSplitter(r, l).(*splitter)
 	s.visit = visit
-	good = true
-	for {
-		ev, err := s.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return good, nil
-		case err != nil:
-			return false, err
-		case ev.Kind == edi.MessageEnd:
-			good = good && !edi.HasFatal(ev.Message.Findings)
-		case ev.Kind == edi.GroupEnd:
-			good = good && !edi.HasFatal(ev.Group.Findings)
-		case ev.Kind == edi.InterchangeEnd:
-			good = good && !edi.HasFatal(ev.Interchange.Findings)
-		}
-	}
-}
-
-// show tells a visitor of a segment.
-func (s *splitter) show(seg *scan.Segment, depth int) {
-	if s.visit != nil {
-		s.visit(&scan.Visit{
-			Raw: seg.Raw, Offset: seg.Offset, End: seg.End, Terminated: seg.Terminated, Binary: seg.Binary, Depth: depth, Delimiters: s.d,
-		})
-	}
-}
-
-// showHeader tells a visitor of an ISA, which need not be whole.
-func (s *splitter) showHeader(b []byte, offset int64) {
-	seg := scan.Segment{Raw: b, Offset: offset, End: offset + int64(len(b))}
-	if n := len(b) - 1; b[n] == s.d.Segment {
-		seg.Raw, seg.Terminated = b[:n], true
-	}
-	s.show(&seg, 0)
+	return scan.Walk(s)
 }
 
 // Find returns the place of the first ISA of fixed width in data; -1 when there is none.

@@ -111,7 +111,7 @@ func (s Set) Check(value []byte) int {
 		return -1
 	}
 	for i, c := range value {
-		if !s.has(c) {
+		if !s.Has(c) {
 			return i
 		}
 	}
@@ -121,8 +121,8 @@ func (s Set) Check(value []byte) int {
 // control reports whether c is a control character other than a line break or tab.
 func control(c byte) bool { return c < ' ' && c != '\r' && c != '\n' && c != '\t' || c == 0x7f }
 
-// has reports whether a set of single bytes has a byte.
-func (s Set) has(c byte) bool {
+// Has reports whether a set of single bytes has a byte.
+func (s Set) Has(c byte) bool {
 	switch {
 	case s.name == Bytes.name || s.name == "":
 		return true
@@ -233,7 +233,7 @@ func (s Set) Encode(text string) ([]byte, error) {
 		if !ok && s.table != nil {
 			c, ok = s.table.EncodeRune(r)
 		}
-		if !ok || !s.has(c) {
+		if !ok || !s.Has(c) {
 			return nil, &RuneError{Set: s.name, Offset: i, Rune: r}
 		}
 		out = append(out, c)

@@ -579,18 +579,6 @@ func (c *collector) take() []edi.Finding {
 	return c.list
 }
 
-// Visit is one segment as a reader meets it, for those who show or copy a file. Raw is valid
-// until the visit ends.
-type Visit struct {
-	Raw        []byte // without terminator; of a binary segment the part before the data
-	Offset     int64
-	End        int64 // place after the terminator
-	Terminated bool
-	Binary     int64 // bytes of binary data inside the segment or, with UNO, behind it
-	Depth      int   // 0 for the envelope, 1 inside it, 2 inside a group; one more inside a message
-	Delimiters edi.Delimiters
-}
-
 // Depth is how deep the next data segment stands.
 func (b *Books) Depth() int {
 	n := 0
