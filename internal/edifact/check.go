@@ -2,6 +2,7 @@ package edifact
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -41,30 +42,16 @@ func Check(ctx context.Context, r io.Reader, d edi.Delimiters, o *CheckOptions) 
 	if err != nil {
 		return nil, err
 	}
-	policy := o.Policy
-	if policy == nil {
-		policy = &tables.Policy{}
-	}
-	m, trouble := find(head, o)
-	if trouble != nil {
-		c := tables.NewCollector(policy, o.MaxFindings)
-		c.Add(*trouble)
-		return c.Take(false), nil
-	}
 	id, syntax, _ := strings.Cut(o.Version, ":")
 	t := &tables.Options{
 		Delimiters: d, Base: o.Base, Charset: levelCharset(id), Marks: marks(syntax, d, o.ServiceUNA), Binary: scan.UNOPackage,
-		Policy: policy, MaxFindings: o.MaxFindings, MaxSegmentBytes: o.MaxSegmentBytes,
+		Policy: cmp.Or(o.Policy, &tables.Policy{}), MaxFindings: o.MaxFindings, MaxSegmentBytes: o.MaxSegmentBytes,
 	}
-	if o.Guideline != nil {
-		overlay, ok := o.Guideline.For(m)
-		if !ok {
-			found, err := m.Check(ctx, rest, t)
-			return tables.Prepend(found, policy, tables.NoGuideline(o.Guideline, m.Type(), o.Base)), err
-		}
-		t.Guideline = overlay
+	m, trouble := find(head, o)
+	if trouble != nil {
+		return t.Alone(*trouble), nil
 	}
-	return m.Check(ctx, rest, t)
+	return m.CheckBy(ctx, rest, t, o.Guideline)
 }
 
 // CheckSegment checks the elements of one segment of the envelope (UNB, UNG, UNE or UNZ), which
@@ -94,15 +81,9 @@ const headBytes = 1024
 
 // openHeader reads the header of a message and gives back a reader that begins with it again.
 func openHeader(r io.Reader, d edi.Delimiters) (unh, io.Reader, error) {
-	head := make([]byte, headBytes)
-	n, err := io.ReadFull(r, head)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	head, rest, err := tables.Peek(r, headBytes)
+	if err != nil {
 		return unh{}, nil, err
-	}
-	head = head[:n]
-	var rest io.Reader = bytes.NewReader(head)
-	if err == nil {
-		rest = io.MultiReader(rest, r)
 	}
 	var f scan.Fields
 	raw := firstSegment(head, d)

@@ -14,14 +14,11 @@ import (
 // Limits bound what the splitter takes from one file; zero fields are the defaults.
 type Limits = scan.Limits
 
-var bom = []byte("\xef\xbb\xbf")
-
 // Sniff reports whether a file that begins with prefix looks like EDIFACT: a UNA, or a UNB
 // followed by a byte that can be an element separator, after a byte order mark or white space if
 // need be.
 func Sniff(prefix []byte) bool {
-	b := bytes.TrimLeft(bytes.TrimPrefix(prefix, bom), " \t\r\n")
-	b = bytes.TrimLeft(bytes.TrimPrefix(b, bom), " \t\r\n")
+	b := scan.TrimMarks(prefix)
 	switch {
 	case len(b) < 4:
 		return false
@@ -130,7 +127,8 @@ var plain = scan.NewPlain("U", "N")
 // step reads one segment, or opens or ends an interchange.
 func (s *splitter) step() error {
 	if !s.books.Open() {
-		s.skipMarks()
+		blank, mark := s.sc.SkipMarks()
+		s.blank, s.bom = s.blank || blank && !s.started, s.bom || mark
 	}
 	head := s.sc.Head()
 	if len(head) == 0 {
@@ -166,22 +164,6 @@ func (s *splitter) step() error {
 	}
 	s.indented = s.indented || seg.Indented
 	return s.segment(seg)
-}
-
-// skipMarks passes what may stand before a UNA or UNB.
-func (s *splitter) skipMarks() {
-	for {
-		before := s.sc.Offset()
-		head := s.sc.Head()
-		if !s.started && s.sc.Offset() > before {
-			s.blank = true
-		}
-		if !bytes.HasPrefix(head, bom) {
-			return
-		}
-		s.bom = true
-		s.sc.Discard(int64(len(bom)))
-	}
 }
 
 // atEnd ends what is open when the input is over.

@@ -276,9 +276,14 @@ func (f vatFamily) taxable(inv *Invoice, s *Subtotal, c *TaxCategory, r *Report)
 	if ok && (invoice && amount.Equal(sum.total(0)) || credit && amount.Equal(sum.total(1))) {
 		return true
 	}
-	which := 0
-	if !invoice {
-		which = 1
+	return differs(s, c, sum, invoice, r)
+}
+
+// differs reports the sum that the taxable amount should be, that of the document's own kind.
+func differs(s *Subtotal, c *TaxCategory, sum *sum, invoice bool, r *Report) bool {
+	which := 1
+	if invoice {
+		which = 0
 	}
 	r.Differ(c.Node, s.Taxable.Text, sum.total(which).String())
 	return true // reported
@@ -305,12 +310,7 @@ func (f vatFamily) taxableByRate(inv *Invoice, s *Subtotal, c *TaxCategory, r *R
 	if s.Taxable.OK && (invoice && withinOne(&s.Taxable.Number, sum.total(0)) || credit && withinOne(&s.Taxable.Number, sum.total(1))) {
 		return true
 	}
-	which := 0
-	if !invoice {
-		which = 1
-	}
-	r.Differ(c.Node, s.Taxable.Text, sum.total(which).String())
-	return true // reported
+	return differs(s, c, sum, invoice, r)
 }
 
 var (

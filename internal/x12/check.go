@@ -2,6 +2,7 @@ package x12
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -48,29 +49,15 @@ func Check(ctx context.Context, r io.Reader, d edi.Delimiters, o *CheckOptions) 
 	if err != nil {
 		return nil, err
 	}
-	policy := o.Policy
-	if policy == nil {
-		policy = &tables.Policy{}
+	t := &tables.Options{
+		Delimiters: d, Base: o.Base, Charset: charset, Binary: scan.BINAndBDS, Policy: cmp.Or(o.Policy, &tables.Policy{}),
+		MaxFindings: o.MaxFindings, MaxSegmentBytes: o.MaxSegmentBytes, Watch: &hierarchy{},
 	}
 	m, trouble := find(typ, o)
 	if trouble != nil {
-		c := tables.NewCollector(policy, o.MaxFindings)
-		c.Add(*trouble)
-		return c.Take(false), nil
+		return t.Alone(*trouble), nil
 	}
-	t := &tables.Options{
-		Delimiters: d, Base: o.Base, Charset: charset, Binary: scan.BINAndBDS, Policy: policy,
-		MaxFindings: o.MaxFindings, MaxSegmentBytes: o.MaxSegmentBytes, Watch: &hierarchy{},
-	}
-	if o.Guideline != nil {
-		overlay, ok := o.Guideline.For(m)
-		if !ok {
-			found, err := m.Check(ctx, rest, t)
-			return tables.Prepend(found, policy, tables.NoGuideline(o.Guideline, m.Type(), o.Base)), err
-		}
-		t.Guideline = overlay
-	}
-	return m.Check(ctx, rest, t)
+	return m.CheckBy(ctx, rest, t, o.Guideline)
 }
 
 // CheckSegment checks the elements of one segment of the envelope (ISA, GS, GE, IEA or TA1), which
@@ -101,15 +88,9 @@ const headBytes = 128
 
 // setType reads ST01 and gives back a reader that begins with the set again.
 func setType(r io.Reader, d edi.Delimiters) (string, io.Reader, error) {
-	head := make([]byte, headBytes)
-	n, err := io.ReadFull(r, head)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	head, rest, err := tables.Peek(r, headBytes)
+	if err != nil {
 		return "", nil, err
-	}
-	head = head[:n]
-	var rest io.Reader = bytes.NewReader(head)
-	if err == nil {
-		rest = io.MultiReader(rest, r)
 	}
 	first, _, _ := bytes.Cut(bytes.TrimLeft(head, " \t\r\n"), []byte{d.Segment})
 	fields := bytes.SplitN(first, []byte{d.Element}, 3)

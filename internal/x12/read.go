@@ -16,7 +16,8 @@ var plain = scan.NewPlain("SGIB", "TESID")
 // step reads one segment, or opens or ends an interchange.
 func (s *splitter) step() error {
 	if !s.books.Open() {
-		s.skipMarks()
+		blank, mark := s.sc.SkipMarks()
+		s.blank, s.bom = s.blank || blank && !s.started, s.bom || mark
 	}
 	head := s.sc.Head()
 	if len(head) == 0 {
@@ -49,22 +50,6 @@ func (s *splitter) step() error {
 	}
 	s.indented = s.indented || seg.Indented
 	return s.segment(seg)
-}
-
-// skipMarks passes what may stand before an ISA.
-func (s *splitter) skipMarks() {
-	for {
-		before := s.sc.Offset()
-		head := s.sc.Head()
-		if !s.started && s.sc.Offset() > before {
-			s.blank = true
-		}
-		if !bytes.HasPrefix(head, bom) {
-			return
-		}
-		s.bom = true
-		s.sc.Discard(int64(len(bom)))
-	}
 }
 
 // atEnd ends what is open when the input is over.

@@ -21,13 +21,10 @@ const isaLength = 106
 // isaSeparators are the places of the element separators in an ISA.
 var isaSeparators = [16]int{3, 6, 17, 20, 31, 34, 50, 53, 69, 76, 81, 83, 89, 99, 101, 103}
 
-var bom = []byte("\xef\xbb\xbf")
-
 // Sniff reports whether a file that begins with prefix looks like X12: an ISA, after a byte
 // order mark or white space if need be, followed by a byte that can be an element separator.
 func Sniff(prefix []byte) bool {
-	b := bytes.TrimLeft(bytes.TrimPrefix(prefix, bom), " \t\r\n")
-	b = bytes.TrimLeft(bytes.TrimPrefix(b, bom), " \t\r\n")
+	b := scan.TrimMarks(prefix)
 	return len(b) >= 4 && string(b[:3]) == "ISA" && plausible(b[3])
 }
 

@@ -65,6 +65,43 @@ func (m *Message) Check(ctx context.Context, r io.Reader, o *Options) ([]edi.Fin
 	return x.found.Take(stopped), nil
 }
 
+// CheckBy is Check as a guideline narrows the table; nil is none. A message that the guideline says
+// nothing about is told so, ahead of what the table says.
+func (m *Message) CheckBy(ctx context.Context, r io.Reader, o *Options, g *Guideline) ([]edi.Finding, error) {
+	if g == nil {
+		return m.Check(ctx, r, o)
+	}
+	overlay, ok := g.For(m)
+	if !ok {
+		found, err := m.Check(ctx, r, o)
+		return prepend(found, o.Policy, noGuideline(g, m.Type(), o.Base)), err
+	}
+	o.Guideline = overlay
+	return m.Check(ctx, r, o)
+}
+
+// Alone is the list of a message that cannot be checked, for the reason that f tells.
+func (o *Options) Alone(f edi.Finding) []edi.Finding {
+	c := newCollector(o.Policy, o.MaxFindings)
+	c.Add(f)
+	return c.Take(false)
+}
+
+// Peek reads the first bytes of a message, n at most, and gives back a reader that begins with them
+// again.
+func Peek(r io.Reader, n int) (head []byte, all io.Reader, err error) {
+	head = make([]byte, n)
+	n, err = io.ReadFull(r, head)
+	head = head[:n]
+	switch {
+	case err == nil:
+		return head, io.MultiReader(bytes.NewReader(head), r), nil
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return head, bytes.NewReader(head), nil
+	}
+	return nil, nil, err
+}
+
 // runs keeps what a check needs besides the tables, for the next one. Nothing of a message
 // survives in it.
 var runs = sync.Pool{New: func() any {

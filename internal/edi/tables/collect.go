@@ -47,8 +47,8 @@ type Collector struct {
 	cache   map[string]edi.Severity
 }
 
-// NewCollector returns an empty one; most 0 means DefaultMaxFindings.
-func NewCollector(p *Policy, most int) *Collector {
+// newCollector returns an empty one; most 0 means DefaultMaxFindings.
+func newCollector(p *Policy, most int) *Collector {
 	c := &Collector{cache: make(map[string]edi.Severity)}
 	c.reset(p, most)
 	return c

@@ -415,16 +415,16 @@ func (g *Guideline) Table(directory, typ string, services ...string) *Message {
 	return nil
 }
 
-// NoGuideline is the finding for a message that a guideline says nothing about.
-func NoGuideline(g *Guideline, typ string, base int64) edi.Finding {
+// noGuideline is the finding for a message that a guideline says nothing about.
+func noGuideline(g *Guideline, typ string, base int64) edi.Finding {
 	return edi.Finding{
 		Rule: edi.RuleGuidelineOther, Ruleset: g.Name, Actual: typ, Position: edi.Position{Segment: 1, Offset: base},
 		Message: "the guideline " + g.Name + " says nothing about this message type and directory, so only the tables were asked; add it to the guideline, or set this rule to off",
 	}
 }
 
-// Prepend puts a finding before others, with the severity that the policy gives it.
-func Prepend(list []edi.Finding, p *Policy, f edi.Finding) []edi.Finding {
+// prepend puts a finding before others, with the severity that the policy gives it.
+func prepend(list []edi.Finding, p *Policy, f edi.Finding) []edi.Finding {
 	rule, _ := edi.RuleOf(f.Rule)
 	if f.Severity = p.Of(&rule); f.Severity == "" {
 		return list
