@@ -494,12 +494,16 @@ func (w *ackWriter) loop(id string) string {
 	return ""
 }
 
+// unquotable stands in AK301, which is mandatory, for a tag of the partner's that no segment
+// identifier (X12.6) can hold.
+const unquotable = "XXX"
+
 // tag is AK301.
 func (w *ackWriter) tag(tag string) string {
 	if q := w.quote(tag, 2, 3); q != "" {
 		return q
 	}
-	return "XXX"
+	return unquotable
 }
 
 // value is AK404, a copy of the bad value: nothing where it cannot be written as it came.
